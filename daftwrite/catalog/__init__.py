@@ -1,0 +1,1 @@
+"""Finding and opening tables by name."""

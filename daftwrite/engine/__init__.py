@@ -1,0 +1,1 @@
+"""The query engine that reads files into Arrow streams."""

@@ -1,0 +1,1 @@
+"""File formats: encoding row groups, and assembling them into files."""

@@ -1,0 +1,1 @@
+"""Where files are written: nothing is visible before it is published."""

@@ -1,0 +1,1 @@
+"""The writer stack: partition, file-size and row-group sizers."""
