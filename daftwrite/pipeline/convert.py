@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from daftwrite.errors import DataError
 from daftwrite.pipeline.types import is_bytes, is_list, is_text
 
-__all__ = ["check_required", "convert"]
+__all__ = ["check_required", "convert", "list_entries"]
 
 pat = pa.types
 
@@ -96,13 +96,14 @@ def _convert_list(array: pa.Array, target: pa.ListType, path: str) -> pa.Array:
     return pa.ListArray.from_arrays(_list_offsets(array), values, type=target, mask=_null_mask(array))
 
 
-def _entries(array: pa.MapArray) -> pa.ListArray:
+def list_entries(array: pa.MapArray) -> pa.ListArray:
+    """A map array as a list array of its entries."""
     entries = pa.struct([array.type.key_field, array.type.item_field])
     return array.cast(pa.list_(pa.field("entries", entries, nullable=False)))
 
 
 def _convert_map(array: pa.MapArray, target: pa.MapType, path: str) -> pa.Array:
-    lists = _entries(array)
+    lists = list_entries(array)
     entries = lists.flatten()
     keys = convert(entries.field(0), target.key_type, f"{path}.key")
     items = convert(entries.field(1), target.item_type, f"{path}.value")
@@ -144,7 +145,7 @@ def _check_required(
                 array.field(i), child, f"{path}.{child.name}", lambda nulls: pc.and_(inside(nulls), valid)
             )
     elif pat.is_map(kind):
-        _check_required(_entries(array).flatten().field(1), kind.item_field, f"{path}.value", lambda nulls: nulls)
+        _check_required(list_entries(array).flatten().field(1), kind.item_field, f"{path}.value", lambda nulls: nulls)
     elif is_list(kind):
         _check_required(array.flatten(), kind.value_field, f"{path}.element", lambda nulls: nulls)
 

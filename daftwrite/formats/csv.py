@@ -1,0 +1,221 @@
+"""CSV: text made in parallel, compressed in order."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from daftwrite.errors import ConfigError, DataError, SchemaError
+from daftwrite.formats.base import EncodedRowGroup, FileSummary
+from daftwrite.pipeline.types import is_list, logical_type
+
+__all__ = ["CODECS", "QUOTING_STYLES", "CsvFormat"]
+
+CODECS = ("none", "gzip", "zstd")
+QUOTING_STYLES = ("needed", "all_valid", "none")
+
+pat = pa.types
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """CSV with its options, under pyarrow's names.
+
+    Values are written as Arrow casts them to text: ISO dates and times (a zone's instants in UTC, with `Z`), `true` and
+    `false`, decimals with all their digits, floats with as many as are needed to read them back. Binary values must be
+    UTF-8. Nested types and durations are refused.
+
+    Args:
+        delimiter: one character between values.
+        include_header: whether the column names are the first line of each file.
+        quoting_style: `"needed"` quotes values with the delimiter, a quote, a line end or outer spaces in them, and
+            text that would read as a null; `"all_valid"` quotes all but nulls; `"none"` quotes nothing and refuses
+            values that would need it.
+        null_text: what stands for a null.
+        compression: `"none"` (default), `"gzip"` (a member for each row group) or `"zstd"` (one frame).
+    """
+
+    delimiter: str = ","
+    include_header: bool = True
+    quoting_style: str = "needed"
+    null_text: str = ""
+    compression: str = "none"
+
+    name = "csv"
+
+    def __post_init__(self) -> None:
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+            raise ConfigError(f"delimiter must be one character other than a quote or line end, not {self.delimiter!r}")
+        if self.quoting_style not in QUOTING_STYLES:
+            raise ConfigError(
+                f"quoting_style must be one of {', '.join(QUOTING_STYLES)}, not {self.quoting_style!r}"
+            )
+        if self.compression not in CODECS:
+            raise ConfigError(f"compression must be one of {', '.join(CODECS)} for csv, not {self.compression!r}")
+        if re.search(f'["\r\n{re.escape(self.delimiter)}]', self.null_text):
+            raise ConfigError(f"null_text must not hold a quote, delimiter or line end, as {self.null_text!r} does")
+
+    @property
+    def extension(self) -> str:
+        """The end of file names."""
+        return {"none": "csv", "gzip": "csv.gz", "zstd": "csv.zst"}[self.compression]
+
+    def schema(self, source: pa.Schema) -> pa.Schema:
+        """The types that are made into text; see `Format.schema`."""
+        problems: list[str] = []
+        fields = []
+        for field in source:
+            kind = logical_type(field.type)
+            if is_list(kind) or pat.is_nested(kind):
+                problems.append(f"column '{field.name}': {field.type} is nested, CSV is flat")
+            elif pat.is_duration(kind) or pat.is_interval(kind) or _is_opaque(kind):
+                problems.append(f"column '{field.name}': {field.type} has no CSV text")
+            elif pat.is_float16(kind):
+                kind = pa.float32()
+            elif pat.is_timestamp(kind) and kind.tz is not None:
+                kind = pa.timestamp(kind.unit, "UTC")
+            fields.append(pa.field(field.name, kind, field.nullable))
+        if problems:
+            raise SchemaError("the source has types that CSV can't store", problems)
+        return pa.schema(fields)
+
+    def encode(self, table: pa.Table) -> EncodedRowGroup:
+        """Turn rows into lines; see `Format.encode`."""
+        header = self._header(table.schema) if self.include_header else b""
+        body = [self._lines(batch) for batch in table.to_batches() if batch.num_rows]
+        if self.compression == "gzip":
+            codec = pa.Codec("gzip")
+            body = [codec.compress(piece) for piece in body]
+            header = codec.compress(header, asbytes=True) if header else b""
+        return EncodedRowGroup(table.num_rows, body, header)
+
+    def assembler(self) -> CsvAssembler:
+        """A fresh assembler for one file."""
+        return CsvAssembler(self.compression)
+
+    def _header(self, schema: pa.Schema) -> bytes:
+        names = pa.array(schema.names, pa.string())
+        quoted = _quote(names) if self.quoting_style == "all_valid" else self._quote_needed(names, "header")
+        return (self.delimiter.join(quoted.to_pylist()) + "\n").encode()
+
+    def _lines(self, batch: pa.RecordBatch) -> pa.Buffer:
+        texts = [self._text(column, field.name) for field, column in zip(batch.schema, batch.columns, strict=True)]
+        rows = pc.binary_join_element_wise(*texts, pa.scalar(self.delimiter, pa.large_string()))
+        ended = pc.binary_join_element_wise(rows, pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string()))
+        return _contents(ended)
+
+    def _text(self, column: pa.Array, name: str) -> pa.Array:
+        text = _cast_to_text(column, name)
+        if self.quoting_style == "all_valid":
+            text = _quote(text)
+        elif not _is_plain(column.type, self.delimiter):
+            text = self._quote_needed(text, name)
+        elif self.null_text and pc.any(pc.equal(text, self.null_text)).as_py():
+            text = self._quote_needed(text, name)
+        return pc.fill_null(text, pa.scalar(self.null_text, pa.large_string())) if text.null_count else text
+
+    def _quote_needed(self, text: pa.Array, name: str) -> pa.Array:
+        special = f'["\r\n{re.escape(self.delimiter)}]|^\\s|\\s$'
+        needs = pc.or_(pc.match_substring_regex(text, special), pc.equal(text, self.null_text))
+        if not pc.any(needs).as_py():
+            return text
+        if self.quoting_style == "none":
+            value = text.filter(needs)[0].as_py()
+            raise DataError(f"column '{name}': {value!r} needs quotes, and quoting_style is 'none'")
+        return pc.if_else(needs, _quote(text), text)
+
+
+class CsvAssembler:
+    """Puts the header once and compresses zstd text into one frame."""
+
+    def __init__(self, compression: str) -> None:
+        self._rows = 0
+        self._begun = False
+        self._out = _Collected()
+        self._zstd = pa.CompressedOutputStream(pa.PythonFile(self._out, "w"), "zstd") if compression == "zstd" else None
+
+    def append(self, encoded: EncodedRowGroup) -> Sequence[pa.Buffer]:
+        """The bytes to append for more lines; see `Assembler.append`."""
+        pieces = list(encoded.body)
+        if not self._begun:
+            pieces.insert(0, pa.py_buffer(encoded.detail))
+            self._begun = True
+        self._rows += encoded.rows
+        if self._zstd is None:
+            return pieces
+        for piece in pieces:
+            self._zstd.write(piece)
+        self._zstd.flush()
+        return self._out.take()
+
+    def finish(self) -> tuple[Sequence[pa.Buffer], FileSummary]:
+        """The last bytes, and what is in the file; see `Assembler.finish`."""
+        if self._zstd is not None:
+            self._zstd.close()
+        return self._out.take(), FileSummary(self._rows)
+
+
+class _Collected(io.RawIOBase):
+    """A sink whose bytes are taken out as they come."""
+
+    def __init__(self) -> None:
+        self._pieces: list[pa.Buffer] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        piece = bytes(data)
+        self._pieces.append(pa.py_buffer(piece))
+        return len(piece)
+
+    def take(self) -> list[pa.Buffer]:
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+
+def _is_opaque(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.BaseExtensionType) and kind != pa.uuid()
+
+
+def _is_plain(kind: pa.DataType, delimiter: str) -> bool:
+    """Whether no value's text can need quotes: numbers, dates and the like, unless the delimiter is one of theirs."""
+    texts = pat.is_string(kind) or pat.is_binary(kind) or pat.is_fixed_size_binary(kind)
+    return not texts and not re.fullmatch(r"[0-9a-zA-Z+\-.: ]", delimiter)
+
+
+def _cast_to_text(column: pa.Array, name: str) -> pa.Array:
+    kind = column.type
+    if pat.is_null(kind):
+        return pa.nulls(len(column), pa.large_string())
+    if isinstance(kind, pa.UuidType):
+        return pa.array([None if v is None else str(v) for v in column.to_pylist()], pa.large_string())
+    try:
+        if pat.is_fixed_size_binary(kind) and not pat.is_decimal(kind):
+            column = column.cast(pa.binary())
+        return column.cast(pa.large_string())
+    except pa.ArrowInvalid as error:
+        raise DataError(f"column '{name}': {kind} can't be written as text: {error}") from error
+
+
+def _quote(text: pa.Array) -> pa.Array:
+    mark = pa.scalar('"', pa.large_string())
+    doubled = pc.replace_substring(text, '"', '""')
+    return pc.binary_join_element_wise(mark, doubled, mark, pa.scalar("", pa.large_string()))
+
+
+def _contents(lines: pa.Array) -> pa.Buffer:
+    """The bytes of all values of a text array, one after another."""
+    _, offsets, data = lines.buffers()
+    if data is None:
+        return pa.py_buffer(b"")
+    width = 8
+    first = int.from_bytes(offsets.slice(lines.offset * width, width).to_pybytes(), "little")
+    last = int.from_bytes(offsets.slice((lines.offset + len(lines)) * width, width).to_pybytes(), "little")
+    return data.slice(first, last - first)
