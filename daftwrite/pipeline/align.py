@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from daftwrite.errors import SchemaError
-from daftwrite.pipeline.convert import check_required, convert
+from daftwrite.pipeline.convert import check_required, convert, relabel
 from daftwrite.pipeline.types import conversion_problems, name_problems
 
 __all__ = ["Projection", "plan_projection"]
@@ -21,11 +21,18 @@ class Projection:
         source: the schema that every batch must have.
         target: the schema after alignment, in the target's order.
         indices: for each target column its position in the source, or None for a column of nulls.
+        labels: the same types under the names and metadata they have in files, or None where those don't differ.
     """
 
     source: pa.Schema
     target: pa.Schema
     indices: tuple[int | None, ...]
+    labels: pa.Schema | None = None
+
+    @property
+    def stored(self) -> pa.Schema:
+        """The schema of aligned batches."""
+        return self.target if self.labels is None else self.labels
 
     def check(self, schema: pa.Schema) -> None:
         """Refuse a batch whose schema differs from the one that was planned.
@@ -61,7 +68,9 @@ class Projection:
             for chunk in converted:
                 check_required(chunk, field, field.name)
             columns.append(pa.chunked_array(converted, type=field.type))
-        return pa.Table.from_arrays(columns, schema=self.target)
+        if self.labels is not None:
+            columns = [relabel(column, field.type) for column, field in zip(columns, self.labels, strict=True)]
+        return pa.Table.from_arrays(columns, schema=self.stored)
 
 
 def _describe(field: pa.Field | None) -> str:

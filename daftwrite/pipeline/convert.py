@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from daftwrite.errors import DataError
 from daftwrite.pipeline.types import is_bytes, is_list, is_text
 
-__all__ = ["check_required", "convert", "list_entries"]
+__all__ = ["check_required", "convert", "list_entries", "relabel"]
 
 pat = pa.types
 
@@ -119,6 +119,25 @@ def _convert_struct(array: pa.StructArray, target: pa.StructType, path: str) -> 
         for field in target
     ]
     return pa.StructArray.from_arrays(children, fields=list(target), mask=_null_mask(array))
+
+
+class _Labelled:
+    """An array's data under a type that differs only in names and metadata of nested fields."""
+
+    def __init__(self, array: pa.Array, kind: pa.DataType) -> None:
+        self._array = array
+        self._kind = kind
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        _, data = self._array.__arrow_c_array__()
+        return self._kind.__arrow_c_schema__(), data
+
+
+def relabel(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Give a column's nested fields other names and metadata, without touching values."""
+    if not pat.is_nested(kind):
+        return column
+    return pa.chunked_array([pa.array(_Labelled(chunk, kind)) for chunk in column.chunks], type=kind)
 
 
 def check_required(array: pa.Array, field: pa.Field, path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from daftwrite.errors import AlreadyExists
 from daftwrite.storage.base import Pending, Storage, StoredObject, Upload
 
 __all__ = ["Ledger"]
@@ -19,6 +20,7 @@ class Ledger:
         self._open: dict[str, Upload] = {}
         self._pending: dict[str, Pending] = {}
         self._published: dict[str, StoredObject] = {}
+        self._attempted: set[str] = set()
 
     @property
     def pending(self) -> tuple[Pending, ...]:
@@ -40,7 +42,12 @@ class Ledger:
 
     async def publish(self, pending: Pending) -> StoredObject:
         """Publish a finished upload."""
-        stored = await self.storage.publish(pending)
+        self._attempted.add(pending.path)
+        try:
+            stored = await self.storage.publish(pending)
+        except AlreadyExists:
+            self._attempted.discard(pending.path)
+            raise
         self._published[pending.path] = stored
         self._pending.pop(pending.path, None)
         return stored
@@ -61,8 +68,9 @@ class Ledger:
         for path, pending in list(self._pending.items()):
             try:
                 await self.storage.discard(pending)
-                # A publish whose answer never came may have made the object visible.
-                await self.storage.delete(path)
+                # A publish that failed without a clear answer may have made the object visible.
+                if path in self._attempted:
+                    await self.storage.delete(path)
                 del self._pending[path]
             except Exception as error:
                 failures.append((path, error))
