@@ -12,6 +12,7 @@ import pyarrow as pa
 from daftwrite.formats.base import Format
 from daftwrite.pipeline.align import Projection
 from daftwrite.pipeline.resources import Resources
+from daftwrite.storage.local import Staging
 from daftwrite.writers.base import FileNaming, Limits
 from daftwrite.writers.transforms import PartitionField
 
@@ -66,6 +67,7 @@ class WritePlan:
         naming: gives files their paths.
         publish_on_close: whether files are published one by one as they close, or all at the end.
         write_empty_file: whether a write without rows makes one file without rows.
+        staging: where a new directory lies until it is renamed, or None.
         details: what only the table format needs, for its commit.
     """
 
@@ -79,6 +81,7 @@ class WritePlan:
     naming: FileNaming
     publish_on_close: bool
     write_empty_file: bool
+    staging: Staging | None = None
     details: Any = field(default=None)
 
     @property

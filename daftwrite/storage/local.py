@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from daftwrite.errors import AlreadyExists, StoreError
 from daftwrite.storage.base import Pending, StoredObject
 
-__all__ = ["LocalStorage", "LocalUpload", "hidden_name", "sync_directory"]
+__all__ = ["LocalStorage", "LocalUpload", "Staging", "hidden_name", "local_path", "publish_file", "remove_file", "sync_directory"]
 
-T = TypeVar("T")
-Runner = Callable[[Callable[[], T]], Awaitable[T]]
+
+def local_path(location: str) -> str | None:
+    """The path of a local file's location (`/x`, `file:/x`, `file:///x`), or None for one that isn't local."""
+    match = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]+):(?://([^/]*))?(.*)", location)
+    if match is None:
+        return location
+    scheme, host, path = match.groups()
+    return path if scheme.lower() == "file" and host in (None, "", "localhost") else None
 
 
 def hidden_name(path: str) -> str:
@@ -32,25 +39,46 @@ def sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """A directory that is written under another name first, and renamed when it is whole."""
+
+    final: str
+    staged: str
+
+
 class LocalStorage:
     """Files on a local disk.
 
     Args:
         run: runs a blocking function in a thread.
+        staging: where files of a directory lie until it is renamed.
     """
 
-    def __init__(self, run: Callable[[Callable[[], object]], Awaitable[object]]) -> None:
+    def __init__(
+        self, run: Callable[[Callable[[], None]], Awaitable[None]], staging: Staging | None = None
+    ) -> None:
         self._run = run
+        self._staging = staging
         self._made: list[str] = []
+
+    def locate(self, location: str) -> str:
+        """The path on disk of a location."""
+        path = local_path(location)
+        if path is None:
+            raise StoreError(f"{location} is not a local file")
+        if self._staging is not None and path.startswith(self._staging.final + os.sep):
+            return self._staging.staged + path[len(self._staging.final) :]
+        return path
 
     async def create(self, path: str) -> LocalUpload:
         """Begin a file; see `Storage.create`."""
-        await self._call(lambda: self._create(path), f"can't create {path}")
+        await self._call(lambda: self._create(self.locate(path)), f"can't create {path}")
         return LocalUpload(self, path)
 
     async def publish(self, pending: Pending) -> StoredObject:
         """Link a finished file into place; see `Storage.publish`."""
-        await self._call(lambda: publish_file(pending.token, pending.path), f"can't publish {pending.path}")
+        await self._call(lambda: publish_file(pending.token, self.locate(pending.path)), f"can't publish {pending.path}")
         return StoredObject(pending.path, pending.nbytes)
 
     async def discard(self, pending: Pending) -> None:
@@ -59,7 +87,7 @@ class LocalStorage:
 
     async def delete(self, path: str) -> None:
         """Remove a file; see `Storage.delete`."""
-        await self._call(lambda: remove_file(path), f"can't delete {path}")
+        await self._call(lambda: remove_file(self.locate(path)), f"can't delete {path}")
 
     async def remove_made_directories(self) -> None:
         """Remove the directories that this storage made, as far as they are empty."""
@@ -108,7 +136,7 @@ class LocalUpload:
     def __init__(self, storage: LocalStorage, path: str) -> None:
         self._storage = storage
         self._path = path
-        self._temporary = hidden_name(path)
+        self._temporary = hidden_name(storage.locate(path))
         self._nbytes = 0
 
     async def append(self, pieces: Sequence[pa.Buffer]) -> None:

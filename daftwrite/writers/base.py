@@ -76,6 +76,9 @@ class WriteContext:
         tasks: where background jobs run.
         model: how many encoded bytes a byte in memory becomes, over the whole write.
         failure: the first error of a background job.
+        encode_seconds: time spent encoding, in all threads together.
+        stopped: whether no further work may begin.
+        on_failure: called once, when the first background job fails.
     """
 
     resources: Resources
@@ -90,8 +93,8 @@ class WriteContext:
     failure: BaseException | None = None
     encode_seconds: float = 0.0
     stopped: bool = False
+    on_failure: Callable[[], None] = lambda: None
     _sequence: itertools.count[int] = field(default_factory=itertools.count)
-    _failed: anyio.Event = field(default_factory=anyio.Event)
 
     def next_sequence(self) -> int:
         """The number of the next file."""
@@ -120,11 +123,7 @@ class WriteContext:
         """Record a failure; the first one counts."""
         if self.failure is None:
             self.failure = error
-            self._failed.set()
-
-    async def failed(self) -> None:
-        """Wait until a background job has failed."""
-        await self._failed.wait()
+            self.on_failure()
 
     async def timed_encode(self, work: Callable[[], object]) -> tuple[object, float]:
         """Run encoding work in a thread and count its seconds."""

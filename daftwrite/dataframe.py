@@ -1,0 +1,331 @@
+"""The DataFrame: data that is read when it is written, and the verbs that write it."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pyarrow as pa
+
+from daftwrite.blocking import run_blocking
+from daftwrite.engine.query import ENGINE_SHARE, Query
+from daftwrite.errors import ConfigError
+from daftwrite.pipeline.events import EventHook
+from daftwrite.pipeline.resources import Resources
+from daftwrite.pipeline.source import Source, open_source
+from daftwrite.result import WriteResult
+from daftwrite.sizes import Size
+from daftwrite.tables.base import PartitionBy, WriteOptions
+from daftwrite.targets import CsvTarget, IcebergTarget, ParquetTarget, Target
+from daftwrite.writing import Writer, WriterContext, as_resources
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table as PyIcebergTable
+
+__all__ = ["DataFrame"]
+
+
+class DataFrame:
+    """Data from files or Arrow, made by `read_csv`, `read_parquet` and `from_arrow`.
+
+    Nothing is read before a verb asks for it. Every verb that writes has a twin for asynchronous code with `_async` behind
+    its name and the same arguments.
+    """
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema.
+
+        Raises:
+            QueryError: when the files can't be read.
+            ConfigError: when the data is an iterator, whose schema is known only with its first batch.
+        """
+        if isinstance(self._data, Query):
+            return self._data.bind()
+        schema = open_source(self._data).schema if not hasattr(self._data, "__next__") else None
+        if schema is None:
+            raise ConfigError("the schema of an iterator is known only with its first batch")
+        return schema
+
+    def write_iceberg(
+        self,
+        table: PyIcebergTable | str,
+        *,
+        mode: str = "append",
+        catalog: Catalog | None = None,
+        create: bool = False,
+        partition_by: PartitionBy = None,
+        target_file_size: Size | None = None,
+        row_group_size: Size | None = None,
+        row_group_rows: int | None = None,
+        compression: str | None = None,
+        compression_level: int | None = None,
+        coerce_timestamps: str | None = None,
+        memory: Size | Resources | None = None,
+        on_event: EventHook | None = None,
+    ) -> WriteResult:
+        """Append to an Iceberg table in one snapshot.
+
+        Columns are matched by name. Missing optional columns become nulls; types are widened only where no value can
+        change; everything else is refused before anything is written, all differences at once.
+
+        Args:
+            table: a pyiceberg `Table`, or an identifier such as `"namespace.table"` or `"catalog.namespace.table"`.
+            mode: `"append"`.
+            catalog: the pyiceberg catalog in which to look an identifier up. Default: the configured catalog, or
+                without any configuration the embedded one in `./warehouse`.
+            create: make the namespace and the table, from this frame's schema, when they are missing.
+            partition_by: how to partition a table that is made: columns and transforms such as `dw.month("ts")`.
+            target_file_size: bytes on disk at which a file ends, such as `"64 MiB"`. Default: the table property
+                `write.target-file-size-bytes`, else 512 MiB.
+            row_group_size: the most encoded bytes of a row group. Default: the table property
+                `write.parquet.row-group-size-bytes`, else 128 MiB.
+            row_group_rows: the most rows of a row group. Default: the table property
+                `write.parquet.row-group-limit`, else 1,048,576.
+            compression: the codec. Default: the table property `write.parquet.compression-codec`, else zstd.
+            compression_level: the codec's level.
+            coerce_timestamps: `"us"`: nanosecond times are stored as microseconds; one that isn't exact is an error.
+            memory: bytes that the write may use, or `Resources` that several writes share. Default 1 GiB.
+            on_event: called with each event of `daftwrite.pipeline.events`.
+
+        Returns:
+            The snapshot, files, rows, bytes and seconds. A frame without rows makes no snapshot.
+
+        Raises:
+            TableNotFound: when the table is missing, and `create` is not set.
+            SchemaError: when the frame doesn't fit the table.
+            DataError: when a value doesn't fit its column.
+            CommitConflict: when the catalog refuses; nothing is left behind.
+            CommitStateUnknown: when nobody can tell whether the commit landed; the files are kept.
+        """
+        return run_blocking(
+            lambda: self.write_iceberg_async(
+                table,
+                mode=mode,
+                catalog=catalog,
+                create=create,
+                partition_by=partition_by,
+                target_file_size=target_file_size,
+                row_group_size=row_group_size,
+                row_group_rows=row_group_rows,
+                compression=compression,
+                compression_level=compression_level,
+                coerce_timestamps=coerce_timestamps,
+                memory=memory,
+                on_event=on_event,
+            )
+        )
+
+    async def write_iceberg_async(
+        self,
+        table: PyIcebergTable | str,
+        *,
+        mode: str = "append",
+        catalog: Catalog | None = None,
+        create: bool = False,
+        partition_by: PartitionBy = None,
+        target_file_size: Size | None = None,
+        row_group_size: Size | None = None,
+        row_group_rows: int | None = None,
+        compression: str | None = None,
+        compression_level: int | None = None,
+        coerce_timestamps: str | None = None,
+        memory: Size | Resources | None = None,
+        on_event: EventHook | None = None,
+    ) -> WriteResult:
+        """Append to an Iceberg table in one snapshot; see `write_iceberg`."""
+        options = WriteOptions(
+            target_file_size, row_group_size, row_group_rows, compression, compression_level, coerce_timestamps
+        )
+        target = IcebergTarget(table, mode, catalog, create, partition_by)
+        return await self._write(target, options, memory, on_event)
+
+    def write_parquet(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        mode: str = "error",
+        partition_by: PartitionBy = None,
+        target_file_size: Size | None = None,
+        row_group_size: Size | None = None,
+        row_group_rows: int | None = None,
+        compression: str | None = None,
+        compression_level: int | None = None,
+        memory: Size | Resources | None = None,
+        on_event: EventHook | None = None,
+    ) -> WriteResult:
+        """Write a directory of Parquet files.
+
+        A new directory appears whole, by one rename. Files added to an old one become visible one after another once
+        all of them are finished; a reader that comes between sees some of them, each whole.
+
+        Args:
+            path: the directory, local.
+            mode: `"error"` refuses a path that exists, `"append"` adds files to it.
+            partition_by: columns and transforms that make Hive folders such as `carrier=UA`; columns that are
+                partitioned by their values don't stand in the files.
+            target_file_size: bytes on disk at which a file ends, such as `"64 MiB"`. Default 512 MiB.
+            row_group_size: the most encoded bytes of a row group. Default 128 MiB.
+            row_group_rows: the most rows of a row group. Default 1,048,576.
+            compression: `"zstd"` (default), `"snappy"`, `"gzip"`, `"brotli"`, `"lz4"` or `"none"`.
+            compression_level: the codec's level.
+            memory: bytes that the write may use, or `Resources` that several writes share. Default 1 GiB.
+            on_event: called with each event of `daftwrite.pipeline.events`.
+
+        Returns:
+            The files, rows, bytes and seconds. A frame without rows makes one file without rows in a new directory that
+            isn't partitioned.
+
+        Raises:
+            AlreadyExists: when the path exists and `mode` is `"error"`.
+            SchemaError: when names clash, or a type has no place in Parquet.
+        """
+        return run_blocking(
+            lambda: self.write_parquet_async(
+                path,
+                mode=mode,
+                partition_by=partition_by,
+                target_file_size=target_file_size,
+                row_group_size=row_group_size,
+                row_group_rows=row_group_rows,
+                compression=compression,
+                compression_level=compression_level,
+                memory=memory,
+                on_event=on_event,
+            )
+        )
+
+    async def write_parquet_async(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        mode: str = "error",
+        partition_by: PartitionBy = None,
+        target_file_size: Size | None = None,
+        row_group_size: Size | None = None,
+        row_group_rows: int | None = None,
+        compression: str | None = None,
+        compression_level: int | None = None,
+        memory: Size | Resources | None = None,
+        on_event: EventHook | None = None,
+    ) -> WriteResult:
+        """Write a directory of Parquet files; see `write_parquet`."""
+        options = WriteOptions(target_file_size, row_group_size, row_group_rows, compression, compression_level)
+        return await self._write(ParquetTarget(path, mode, partition_by), options, memory, on_event)
+
+    def write_csv(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        mode: str = "error",
+        partition_by: PartitionBy = None,
+        delimiter: str = ",",
+        include_header: bool = True,
+        quoting_style: str = "needed",
+        null_text: str = "",
+        compression: str | None = None,
+        target_file_size: Size | None = None,
+        memory: Size | Resources | None = None,
+        on_event: EventHook | None = None,
+    ) -> WriteResult:
+        r"""Write a directory of CSV files.
+
+        Args:
+            path: the directory, local.
+            mode: `"error"` refuses a path that exists, `"append"` adds files to it.
+            partition_by: columns and transforms that make Hive folders; see `write_parquet`.
+            delimiter: one character between values.
+            include_header: whether each file begins with the column names.
+            quoting_style: `"needed"` quotes what would be read wrongly without, `"all_valid"` all values but nulls,
+                `"none"` nothing, refusing values that need it.
+            null_text: what stands for a null. Text that equals it is quoted.
+            compression: `"none"` (default), `"gzip"` or `"zstd"`.
+            target_file_size: bytes on disk at which a file ends. Default 512 MiB.
+            memory: bytes that the write may use, or `Resources` that several writes share. Default 1 GiB.
+            on_event: called with each event of `daftwrite.pipeline.events`.
+
+        Returns:
+            The files, rows, bytes and seconds.
+
+        Raises:
+            AlreadyExists: when the path exists and `mode` is `"error"`.
+            SchemaError: when names clash, or a column is nested or has no text.
+        """
+        return run_blocking(
+            lambda: self.write_csv_async(
+                path,
+                mode=mode,
+                partition_by=partition_by,
+                delimiter=delimiter,
+                include_header=include_header,
+                quoting_style=quoting_style,
+                null_text=null_text,
+                compression=compression,
+                target_file_size=target_file_size,
+                memory=memory,
+                on_event=on_event,
+            )
+        )
+
+    async def write_csv_async(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        mode: str = "error",
+        partition_by: PartitionBy = None,
+        delimiter: str = ",",
+        include_header: bool = True,
+        quoting_style: str = "needed",
+        null_text: str = "",
+        compression: str | None = None,
+        target_file_size: Size | None = None,
+        memory: Size | Resources | None = None,
+        on_event: EventHook | None = None,
+    ) -> WriteResult:
+        """Write a directory of CSV files; see `write_csv`."""
+        options = WriteOptions(target_file_size, compression=compression)
+        target = CsvTarget(path, mode, partition_by, delimiter, include_header, quoting_style, null_text)
+        return await self._write(target, options, memory, on_event)
+
+    async def _write(
+        self, target: Target, options: WriteOptions, memory: Size | Resources | None, on_event: EventHook | None
+    ) -> WriteResult:
+        given = as_resources(memory)
+        source, resources = self._open(given)
+        try:
+            async with WriterContext(target, options, resources, on_event) as writer:
+                await _pump(source, writer)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await source.close()
+        return writer.result
+
+    def _open(self, resources: Resources) -> tuple[Source, Resources]:
+        if not isinstance(self._data, Query):
+            return open_source(self._data), resources
+        engine = int(resources.memory * ENGINE_SHARE)
+        return self._data.stream(engine), resources.without_engine(ENGINE_SHARE)
+
+
+async def _pump(source: Source, writer: Writer) -> None:
+    write = writer._write
+    if source.schema is not None:
+        await write.plan(source.schema)
+    while True:
+        begun = time.perf_counter()
+        batch = None
+        with anyio.CancelScope() as pulling:
+            write.interruptible(pulling.cancel)
+            batch = await source.next()
+        write.interruptible(lambda: None)
+        write.read_seconds += time.perf_counter() - begun
+        write.check()
+        if batch is None:
+            return
+        await writer.write(batch)

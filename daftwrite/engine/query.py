@@ -1,0 +1,126 @@
+"""DuckDB queries as streams of Arrow batches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import duckdb
+import pyarrow as pa
+
+from daftwrite.errors import ConfigError, DaftwriteError
+from daftwrite.pipeline.source import Batch
+
+__all__ = ["ENGINE_SHARE", "Query", "QueryError", "quote_literal"]
+
+ENGINE_SHARE = 0.35
+_BATCH_ROWS = 122_880
+_SMALLEST_ENGINE = 64 << 20
+
+
+class QueryError(DaftwriteError):
+    """Raised when the query engine can't read or compute a query; the engine's error is the cause."""
+
+
+def quote_literal(value: Any) -> str:
+    """A Python value as an SQL literal: text, number, boolean, list or mapping."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{quote_literal(str(k))}: {quote_literal(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(quote_literal(item) for item in value) + "]"
+    raise ConfigError(f"an option takes text, numbers, lists or mappings, not {value!r}")
+
+
+class Query:
+    """A query over files, computed anew by each stream.
+
+    Args:
+        sql: a select statement.
+    """
+
+    def __init__(self, sql: str) -> None:
+        self._sql = sql
+
+    def bind(self) -> pa.Schema:
+        """The schema of the result, without computing it.
+
+        Raises:
+            QueryError: when files can't be read or the query is wrong.
+        """
+        with _connect(256 << 20) as connection:
+            try:
+                return connection.sql(f"select * from ({self._sql}) limit 0").to_arrow_table().schema
+            except duckdb.Error as error:
+                raise QueryError(_message(error)) from error
+
+    def stream(self, memory: int) -> QuerySource:
+        """Compute the result as a source of batches.
+
+        Args:
+            memory: bytes that the engine may use; it spills to disk beyond.
+        """
+        return QuerySource(self._sql, self.bind(), memory)
+
+
+class QuerySource:
+    """The batches of one run of a query; a `Source`."""
+
+    def __init__(self, sql: str, schema: pa.Schema, memory: int) -> None:
+        self.schema: pa.Schema | None = schema
+        self._sql = sql
+        self._connection = _connect(max(memory, _SMALLEST_ENGINE))
+        self._reader: pa.RecordBatchReader | None = None
+        # An abandoned pull goes on in its thread until the interrupt reaches it; closing waits for that.
+        self._pulling = threading.Lock()
+
+    async def next(self) -> Batch | None:
+        """The next batch; see `Source.next`."""
+        return await anyio.to_thread.run_sync(self._next, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
+
+    async def close(self) -> None:
+        """Interrupt the query; see `Source.close`."""
+        self._connection.interrupt()
+        await anyio.to_thread.run_sync(self._end, limiter=anyio.CapacityLimiter(1))
+
+    def _next(self) -> pa.RecordBatch | None:
+        with self._pulling:
+            try:
+                if self._reader is None:
+                    self._reader = self._connection.sql(self._sql).to_arrow_reader(_BATCH_ROWS)
+                return self._reader.read_next_batch()
+            except StopIteration:
+                return None
+            except (duckdb.Error, pa.ArrowException, OSError) as error:
+                raise QueryError(_message(error)) from error
+
+    def _end(self) -> None:
+        with self._pulling:
+            self._reader = None
+            self._connection.close()
+
+
+def _connect(memory: int) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": f"{memory}B",
+            "preserve_insertion_order": "true",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        },
+    )
+    connection.execute("set timezone = 'UTC'")
+    return connection
+
+
+def _message(error: Exception) -> str:
+    return str(error).strip().split("\n\n")[0]

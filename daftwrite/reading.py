@@ -1,0 +1,99 @@
+"""Reading files and Arrow data into a `DataFrame`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from daftwrite.dataframe import DataFrame
+from daftwrite.engine.query import Query, quote_literal
+from daftwrite.errors import ConfigError
+
+__all__ = ["from_arrow", "read_csv", "read_parquet"]
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+def read_csv(
+    path: Paths,
+    *,
+    delimiter: str | None = None,
+    has_header: bool | None = None,
+    null_values: str | Sequence[str] | None = None,
+    schema_overrides: Mapping[str, str] | None = None,
+    quote_char: str | None = None,
+    infer_schema_rows: int | None = None,
+) -> DataFrame:
+    """Read CSV files, plain or compressed with gzip or zstd.
+
+    Args:
+        path: a file, a glob, or a list of them.
+        delimiter: the character between values. Default: detected.
+        has_header: whether the first line holds the column names. Default: detected.
+        null_values: text that stands for a null. Default: the empty text.
+        schema_overrides: column to SQL type, such as `{"zip": "VARCHAR"}`, for types that detection would miss.
+        quote_char: the character around values. Default: detected.
+        infer_schema_rows: rows to detect types from. Default: 20,480; -1 reads all of them.
+
+    Returns:
+        A frame that reads the files when it is written.
+
+    Raises:
+        QueryError: when a file can't be read, as soon as the frame's schema is asked for.
+    """
+    nulls = [null_values] if isinstance(null_values, str) else null_values
+    options = {
+        "delim": delimiter,
+        "header": has_header,
+        "nullstr": None if nulls is None else list(nulls),
+        "types": None if schema_overrides is None else dict(schema_overrides),
+        "quote": quote_char,
+        "sample_size": infer_schema_rows,
+    }
+    return _read("read_csv", path, options)
+
+
+def read_parquet(path: Paths, *, hive_partitioning: bool | None = None) -> DataFrame:
+    """Read Parquet files.
+
+    Args:
+        path: a file, a glob, or a list of them.
+        hive_partitioning: whether `column=value` folders become columns. Default: detected.
+
+    Returns:
+        A frame that reads the files when it is written.
+
+    Raises:
+        QueryError: when a file can't be read, as soon as the frame's schema is asked for.
+    """
+    return _read("read_parquet", path, {"hive_partitioning": hive_partitioning})
+
+
+def _read(function: str, path: Paths, options: Mapping[str, Any]) -> DataFrame:
+    paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    names = [os.fspath(item) for item in paths]
+    if not names or not all(names):
+        raise ConfigError(f"{function} needs at least one path, not {path!r}")
+    for name in names:
+        if "://" in name:
+            raise ConfigError(f"path {name!r} is not local; only local files can be read yet")
+    given = "".join(f", {key} = {quote_literal(value)}" for key, value in options.items() if value is not None)
+    return DataFrame(Query(f"select * from {function}({quote_literal(names)}{given})"))
+
+
+def from_arrow(data: Any) -> DataFrame:
+    """Take Arrow data as it is, without the query engine.
+
+    Args:
+        data: anything with `__arrow_c_stream__` (pyarrow, Polars, DuckDB, pandas), a `RecordBatchReader`, a pyarrow
+            Dataset or Scanner, or an iterable, also an asynchronous one, of batches or tables. A reader or iterator can
+            be written once.
+
+    Returns:
+        A frame that pulls from the data when it is written.
+
+    Raises:
+        ConfigError: when it is written and `data` is none of these.
+    """
+    return DataFrame(data)

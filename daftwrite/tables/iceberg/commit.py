@@ -1,0 +1,178 @@
+"""Committing finished files to an Iceberg table: landed once, refused, or unknown."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from typing import TYPE_CHECKING
+
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    ValidationException,
+)
+from pyiceberg.schema import Schema
+from pyiceberg.table import Transaction
+from pyiceberg.types import DecimalType, DoubleType, FloatType, IcebergType, IntegerType, LongType
+
+from daftwrite.errors import CommitConflict, CommitStateUnknown, WriteError
+from daftwrite.tables.base import Commit
+from daftwrite.tables.iceberg.append import AppendFiles
+from daftwrite.tables.iceberg.data_file import iceberg_data_file
+from daftwrite.tables.iceberg.prepare import IcebergDetails, partition_path
+
+if TYPE_CHECKING:
+    from pyiceberg.table import CreateTableTransaction
+    from pyiceberg.table import Table as PyIcebergTable
+
+__all__ = ["WRITE_ID_PROPERTY", "append", "create_and_append", "find_landed"]
+
+logger = logging.getLogger("daftwrite")
+
+WRITE_ID_PROPERTY = "daftwrite.write-id"
+_ROUNDS = 6
+_STATUS_CHECKS = 3
+_FIRST_WAIT_SECONDS = 0.1
+_REFUSALS = (CommitFailedException, ValidationException, NoSuchTableError, TableAlreadyExistsError)
+
+
+def find_landed(table: PyIcebergTable, write_id: str) -> int | None:
+    """The id of the snapshot that carries a write id, or None."""
+    for snapshot in table.metadata.snapshots:
+        if snapshot.summary is not None and snapshot.summary.additional_properties.get(WRITE_ID_PROPERTY) == write_id:
+            return snapshot.snapshot_id
+    return None
+
+
+def append(table: PyIcebergTable, commit: Commit) -> int:
+    """Append the files in one snapshot; returns its id.
+
+    Raises:
+        CommitConflict: when the table is gone, was replaced, or moved on in a way that the files don't fit.
+        CommitStateUnknown: when no answer tells whether the commit landed.
+    """
+    for round_ in range(_ROUNDS):
+        _refresh(table, commit)
+        landed = find_landed(table, commit.plan.write_id)
+        if landed is not None:
+            return landed
+        _check_still_fits(table, commit)
+        transaction = Transaction(table, autocommit=False)
+        snapshot_id = _stage(transaction, commit)
+        try:
+            transaction.commit_transaction()
+            return snapshot_id
+        except _REFUSALS as error:
+            if isinstance(error, NoSuchTableError) or round_ == _ROUNDS - 1:
+                raise _conflict(commit, f"the catalog refused the commit: {error}") from error
+            wait = _FIRST_WAIT_SECONDS * 2**round_ * random.uniform(0.5, 1.5)
+            logger.info("commit to %s was refused (%s), trying again in %.1f s", commit.plan.target, error, wait)
+            time.sleep(wait)
+        except Exception as error:
+            return _resolve_doubt(table, commit, error)
+    raise AssertionError("unreachable")
+
+
+def create_and_append(transaction: CreateTableTransaction, commit: Commit) -> int | None:
+    """Create the table with the files in it, in one commit; without files it becomes an empty table."""
+    table = transaction._table
+    snapshot_id = _stage(transaction, commit) if commit.files else None
+    try:
+        transaction.commit_transaction()
+        return snapshot_id
+    except _REFUSALS as error:
+        for producer in transaction._snapshot_producers:
+            producer._clean_all_uncommitted()
+        raise _conflict(commit, f"the catalog refused to create the table: {error}") from error
+    except Exception as error:
+        return _resolve_doubt(table, commit, error)
+
+
+def _stage(transaction: Transaction, commit: Commit) -> int:
+    details: IcebergDetails = commit.plan.details
+    partitions = {file.path: partition_path(tuple(file.partition.items())) for file in commit.files}
+    producer = AppendFiles(transaction, {WRITE_ID_PROPERTY: commit.plan.write_id}, partitions)
+    for file in commit.files:
+        producer.append_data_file(iceberg_data_file(file, details.schema, details.spec_id, details.metrics))
+    try:
+        producer.commit()
+    except Exception as error:
+        producer._clean_all_uncommitted()
+        raise WriteError(f"can't write the manifests of table {commit.plan.target}: {error}") from error
+    return producer.snapshot_id
+
+
+def _refresh(table: PyIcebergTable, commit: Commit) -> None:
+    try:
+        table.refresh()
+    except NoSuchTableError as error:
+        raise _conflict(commit, "the table was dropped meanwhile") from error
+    except Exception as error:
+        raise WriteError(f"can't load table {commit.plan.target} for the commit: {error}") from error
+
+
+def _check_still_fits(table: PyIcebergTable, commit: Commit) -> None:
+    details: IcebergDetails = commit.plan.details
+    metadata = table.metadata
+    if str(metadata.table_uuid) != details.table_uuid:
+        raise _conflict(commit, "another table has its name now")
+    if details.spec_id not in metadata.specs():
+        raise _conflict(commit, f"partition spec {details.spec_id} was dropped meanwhile")
+    problem = _schema_problem(details.schema, table.schema())
+    if problem:
+        raise _conflict(commit, f"its schema changed meanwhile: {problem}")
+
+
+def _schema_problem(written: Schema, current: Schema) -> str | None:
+    if written == current:
+        return None
+    known = set(written.field_ids)
+    for field in current.fields:
+        if field.required and field.field_id not in known:
+            return f"column '{field.name}' is new and required"
+    for number in written.field_ids:
+        name = current.find_column_name(number)
+        if name is None:
+            continue
+        before, now = written.find_field(number), current.find_field(number)
+        if before.field_type.is_primitive and not _readable_as(before.field_type, now.field_type):
+            return f"column '{name}' was {before.field_type} and is {now.field_type}"
+        if now.required and not before.required:
+            return f"column '{name}' became required"
+    return None
+
+
+def _readable_as(before: IcebergType, now: IcebergType) -> bool:
+    if before == now:
+        return True
+    if isinstance(before, DecimalType) and isinstance(now, DecimalType):
+        return before.scale == now.scale and before.precision <= now.precision
+    promoted = (isinstance(before, IntegerType), isinstance(before, FloatType))
+    return (promoted[0] and isinstance(now, LongType)) or (promoted[1] and isinstance(now, DoubleType))
+
+
+def _resolve_doubt(table: PyIcebergTable, commit: Commit, error: Exception) -> int:
+    for check in range(_STATUS_CHECKS):
+        time.sleep(_FIRST_WAIT_SECONDS * 2**check)
+        try:
+            fresh = table.catalog.load_table(table.name())
+        except Exception as failure:
+            logger.info("can't check whether the commit to %s landed: %s", commit.plan.target, failure)
+            continue
+        landed = find_landed(fresh, commit.plan.write_id)
+        if landed is not None:
+            return landed
+    raise CommitStateUnknown(
+        f"nobody can tell whether the commit to {commit.plan.target} landed (write id {commit.plan.write_id}); "
+        f"its {len(commit.files)} files are kept: {error}",
+        write_id=commit.plan.write_id,
+        files=commit.files,
+    ) from error
+
+
+def _conflict(commit: Commit, reason: str) -> CommitConflict:
+    return CommitConflict(
+        f"can't commit to {commit.plan.target}: {reason}", write_id=commit.plan.write_id, files=commit.files
+    )
