@@ -17,7 +17,7 @@ from daftwrite.pipeline.source import Batch
 __all__ = ["ENGINE_SHARE", "Query", "QueryError", "quote_literal"]
 
 ENGINE_SHARE = 0.35
-_BATCH_ROWS = 122_880
+_BATCH_ROWS = 32_768
 _SMALLEST_ENGINE = 64 << 20
 
 

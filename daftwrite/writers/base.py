@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import anyio
+import pyarrow as pa
 from anyio.abc import TaskGroup
 
 from daftwrite.errors import WriterClosed
@@ -22,6 +23,12 @@ from daftwrite.writers.partition_key import PartitionKey
 from daftwrite.writers.size_model import SizeModel
 
 __all__ = ["FileNaming", "Limits", "WriteContext", "Writer"]
+
+
+def _release_unused() -> None:
+    # Allocators keep what a thread has freed, some until that very thread asks them not to.
+    pa.default_memory_pool().release_unused()
+    pa.system_memory_pool().release_unused()
 
 
 class Writer(Protocol):
@@ -130,7 +137,9 @@ class WriteContext:
 
         def timed() -> tuple[object, float]:
             begun = time.perf_counter()
-            return work(), time.perf_counter() - begun
+            outcome = work()
+            _release_unused()
+            return outcome, time.perf_counter() - begun
 
         outcome, seconds = await self.resources.encode(timed)
         self.encode_seconds += seconds
