@@ -1,0 +1,1 @@
+"""The commands behind `daftwrite.cli`; they need the extra `cli`."""
