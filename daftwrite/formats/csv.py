@@ -100,12 +100,17 @@ class CsvFormat:
         return CsvAssembler(self.compression)
 
     def _header(self, schema: pa.Schema) -> bytes:
-        names = pa.array(schema.names, pa.string())
+        names = pa.array(schema.names, pa.large_string())
         quoted = _quote(names) if self.quoting_style == "all_valid" else self._quote_needed(names, "header")
         return (self.delimiter.join(quoted.to_pylist()) + "\n").encode()
 
     def _lines(self, batch: pa.RecordBatch) -> pa.Buffer:
         texts = [self._text(column, field.name) for field, column in zip(batch.schema, batch.columns, strict=True)]
+        if batch.num_columns == 1 and not self.null_text and batch.column(0).null_count:
+            raise DataError(
+                f"column '{batch.schema.names[0]}' is the only one, so a null in it would be an empty line, which readers "
+                "skip; set null_text"
+            )
         rows = pc.binary_join_element_wise(*texts, pa.scalar(self.delimiter, pa.large_string()))
         ended = pc.binary_join_element_wise(rows, pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string()))
         return _contents(ended)
