@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import cast
 
 import anyio
@@ -34,7 +35,7 @@ class FileWriter:
         self._model = model
         self._assembler = context.format.assembler()
         self._upload: Upload | None = None
-        self._tail: anyio.Event | None = None
+        self._jobs: deque[anyio.Event] = deque()
         self._encoding_nbytes = 0
         self._written_nbytes = 0
         self.path = context.naming.path(key, context.next_sequence())
@@ -81,14 +82,22 @@ class FileWriter:
 
         self._context.start(job)
 
-    async def settled(self) -> None:
-        """Wait until everything submitted so far is written."""
-        if self._tail is not None:
-            await self._tail.wait()
+    @property
+    def in_flight(self) -> int:
+        """Row groups that may not be written yet."""
+        return len(self._jobs)
+
+    async def settled(self, leaving: int = 0) -> None:
+        """Wait until everything submitted so far is written, but for the last `leaving` row groups."""
+        while len(self._jobs) > leaving:
+            await self._jobs[0].wait()
+            self._jobs.popleft()
 
     def _link(self) -> tuple[anyio.Event | None, anyio.Event]:
-        before, self._tail = self._tail, anyio.Event()
-        return before, self._tail
+        before = self._jobs[-1] if self._jobs else None
+        done = anyio.Event()
+        self._jobs.append(done)
+        return before, done
 
     def _halted(self) -> bool:
         return self._context.stopped or self._context.failure is not None

@@ -15,15 +15,20 @@ from daftwrite.writers.size_model import SizeModel
 __all__ = ["FileSizeSizer"]
 
 _FULL = 0.95
-_UNCERTAIN = 0.03
+_UNCERTAIN = 0.01
+_TOLERATED = 0.06
+_PESSIMISM = 4
+_GROWTH = 2
 _PROBE_ARROW_NBYTES = 4 << 20
+_PROBE_SHARE = 1 / 16
 
 
 class FileSizeSizer:
     """Writes one partition as a sequence of files near the target size.
 
     It counts the bytes really written and, for row groups still being encoded, what the partition's size model expects.
-    Where that is too uncertain to decide whether the file is full, it waits until they are written.
+    Where that is too uncertain to decide whether the file is full, it waits until they are written. Row groups are small
+    enough that the model's error on one of them is within the tolerance; the first one is a probe.
 
     Args:
         context: what the write shares.
@@ -94,20 +99,29 @@ class FileSizeSizer:
 
     async def _is_full(self, file: FileWriter) -> bool:
         target = self._context.limits.file_nbytes
-        near = file.expected_nbytes + self._context.limits.row_group_nbytes + file.uncertain_nbytes >= _FULL * target
-        if near and file.uncertain_nbytes > _UNCERTAIN * target:
-            await file.settled()
+        # More row groups in flight than threads would only make the file's size less certain.
+        await file.settled(leaving=self._context.resources.threads + 1)
+        pessimistic = file.expected_nbytes + _PESSIMISM * file.uncertain_nbytes
+        near = pessimistic + self._context.limits.row_group_nbytes >= _FULL * target
+        while file.in_flight and (not self._model.tried or (near and file.uncertain_nbytes > _UNCERTAIN * target)):
+            await file.settled(leaving=file.in_flight - 1)
             self._context.check()
         return file.expected_nbytes >= _FULL * target
 
     def _goal(self, file: FileWriter) -> float:
         """Bytes in memory of the row group to come."""
-        limits = self._context.limits
+        limits, model = self._context.limits, self._model
         remaining = max(1.0, limits.file_nbytes - file.expected_nbytes)
-        most = min(self._model.arrow(limits.row_group_nbytes), limits.row_group_arrow_nbytes)
-        if not self._model.learned:
-            return min(_PROBE_ARROW_NBYTES, most, self._model.arrow(remaining))
-        left = self._model.arrow(remaining)
+        probe = min(_PROBE_ARROW_NBYTES, limits.file_nbytes * _PROBE_SHARE)
+        if not model.learned:
+            return min(probe, limits.row_group_arrow_nbytes, model.arrow(limits.row_group_nbytes))
+        tolerable = _TOLERATED * limits.file_nbytes / model.deviation
+        most = min(
+            model.arrow(min(limits.row_group_nbytes, tolerable)),
+            limits.row_group_arrow_nbytes,
+            max(probe, _GROWTH * model.seen_arrow_nbytes),
+        )
+        left = model.arrow(remaining)
         return left / math.ceil(left / most)
 
 
