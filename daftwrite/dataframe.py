@@ -31,8 +31,8 @@ __all__ = ["DataFrame"]
 class DataFrame:
     """Data from files or Arrow, made by `read_csv`, `read_parquet` and `from_arrow`.
 
-    Nothing is read before a verb asks for it. Every verb that writes has a twin for asynchronous code with `_async` behind
-    its name and the same arguments.
+    Nothing is read before a verb asks for it. Every verb that writes has a twin for asynchronous code with `_async`
+    behind its name and the same arguments.
     """
 
     def __init__(self, data: Any) -> None:
@@ -141,7 +141,12 @@ class DataFrame:
     ) -> WriteResult:
         """Append to an Iceberg table in one snapshot; see `write_iceberg`."""
         options = WriteOptions(
-            target_file_size, row_group_size, row_group_rows, compression, compression_level, coerce_timestamps
+            target_file_size,
+            row_group_size,
+            row_group_rows,
+            compression,
+            compression_level,
+            coerce_timestamps,
         )
         target = IcebergTarget(table, mode, catalog, create, partition_by)
         return await self._write(target, options, memory, on_event)
@@ -294,7 +299,11 @@ class DataFrame:
         return await self._write(target, options, memory, on_event)
 
     async def _write(
-        self, target: Target, options: WriteOptions, memory: Size | Resources | None, on_event: EventHook | None
+        self,
+        target: Target,
+        options: WriteOptions,
+        memory: Size | Resources | None,
+        on_event: EventHook | None,
     ) -> WriteResult:
         given = as_resources(memory)
         source, resources = self._open(given)

@@ -81,8 +81,8 @@ class ParquetTarget:
 
     def open(self, options: WriteOptions) -> Table:
         """One write to the directory; see `Target.open`."""
-        format = ParquetFormat(options.compression or "zstd", options.compression_level)
-        return DirectoryTable(self.path, format, self.mode, partition_fields(self.partition_by))
+        made = ParquetFormat(options.compression or "zstd", options.compression_level)
+        return DirectoryTable(self.path, made, self.mode, partition_fields(self.partition_by))
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,14 @@ class CsvTarget:
         """One write to the directory; see `Target.open`."""
         if options.compression_level is not None:
             raise ConfigError("compression_level can't be set for csv")
-        format = CsvFormat(
-            self.delimiter, self.include_header, self.quoting_style, self.null_text, options.compression or "none"
+        made = CsvFormat(
+            self.delimiter,
+            self.include_header,
+            self.quoting_style,
+            self.null_text,
+            options.compression or "none",
         )
-        return DirectoryTable(self.path, format, self.mode, partition_fields(self.partition_by))
+        return DirectoryTable(self.path, made, self.mode, partition_fields(self.partition_by))
 
 
 def as_target(target: Any) -> Target:

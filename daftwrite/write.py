@@ -43,9 +43,7 @@ class Write:
         on_event: the event hook.
     """
 
-    def __init__(
-        self, table: Table, options: WriteOptions, resources: Resources, on_event: EventHook | None
-    ) -> None:
+    def __init__(self, table: Table, options: WriteOptions, resources: Resources, on_event: EventHook | None) -> None:
         self.tasks: TaskGroup | None = None
         self.result: WriteResult | None = None
         self.ended = False

@@ -36,8 +36,8 @@ def as_resources(memory: Size | Resources | None) -> Resources:
 class Writer:
     """Takes batches from asynchronous code; made by `async with open_writer(...)`.
 
-    Calls of `write` from several tasks are served in order. A cancelled `write` either has taken its batch wholly, or the
-    writer is aborted.
+    Calls of `write` from several tasks are served in order. A cancelled `write` either has taken its batch wholly, or
+    the writer is aborted.
     """
 
     def __init__(self, write: Write) -> None:
@@ -115,9 +115,7 @@ class SyncWriter:
 class WriterContext:
     """Opens a writer: `async with` gives a `Writer`, `with` a `SyncWriter`. Made by `open_writer`."""
 
-    def __init__(
-        self, target: Target, options: WriteOptions, resources: Resources, on_event: EventHook | None
-    ) -> None:
+    def __init__(self, target: Target, options: WriteOptions, resources: Resources, on_event: EventHook | None) -> None:
         self._table = target.open(options)
         self._options = options
         self._resources = resources

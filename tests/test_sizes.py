@@ -8,7 +8,14 @@ from daftwrite.sizes import format_size, parse_size
 
 @pytest.mark.parametrize(
     ("text", "nbytes"),
-    [(1, 1), ("64 MiB", 67_108_864), ("64MB", 64_000_000), ("1.5 GiB", 1_610_612_736), ("10", 10), ("7 b", 7)],
+    [
+        (1, 1),
+        ("64 MiB", 67_108_864),
+        ("64MB", 64_000_000),
+        ("1.5 GiB", 1_610_612_736),
+        ("10", 10),
+        ("7 b", 7),
+    ],
 )
 def test_reads_sizes(text: str | int, nbytes: int) -> None:
     assert parse_size(text, "x") == nbytes

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -34,7 +35,15 @@ class Boom(Exception):
     pass
 
 
-TARGETS = ["iceberg", "iceberg partitioned", "parquet", "parquet partitioned", "parquet append", "csv", "csv zstd"]
+TARGETS = [
+    "iceberg",
+    "iceberg partitioned",
+    "parquet",
+    "parquet partitioned",
+    "parquet append",
+    "csv",
+    "csv zstd",
+]
 
 
 def make_target(kind: str, catalog: SqlCatalog, tmp_path: Path) -> Any:
@@ -79,9 +88,7 @@ async def test_a_source_that_raises_leaves_no_trace(
     target = make_target(kind, catalog, tmp_path)
     before = files_below(tmp_path)
     with pytest.raises(Boom, match="the source's own") as caught:
-        async with dw.open_writer(
-            target, memory="1 MiB", target_file_size="20 KiB", **options(kind)
-        ) as writer:
+        async with dw.open_writer(target, memory="1 MiB", target_file_size="20 KiB", **options(kind)) as writer:
             for i in range(batches):
                 await writer.write(batch(1000 * i))
             raise Boom("the source's own")
@@ -91,9 +98,7 @@ async def test_a_source_that_raises_leaves_no_trace(
 
 @pytest.mark.parametrize("kind", TARGETS)
 @pytest.mark.parametrize("batches", [0, 3, 12])
-async def test_a_cancelled_write_leaves_no_trace(
-    kind: str, batches: int, catalog: SqlCatalog, tmp_path: Path
-) -> None:
+async def test_a_cancelled_write_leaves_no_trace(kind: str, batches: int, catalog: SqlCatalog, tmp_path: Path) -> None:
     target = make_target(kind, catalog, tmp_path)
     before = files_below(tmp_path)
     reached = asyncio.Event()
@@ -202,10 +207,8 @@ async def test_a_write_cancelled_while_it_waits_its_turn_aborts_the_writer(tmp_p
             second.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await second
-            try:
+            with contextlib.suppress(dw.WriterClosed):
                 await first
-            except dw.WriterClosed:
-                pass
     assert files_below(tmp_path) == []
 
 

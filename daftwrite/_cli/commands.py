@@ -65,9 +65,19 @@ def _source_options(run: Callable[..., None]) -> Callable[..., None]:
 @command.command()
 @click.argument("source")
 @click.argument("dest")
-@click.option("--format", "format_", type=click.Choice(["parquet", "csv"]), help="Format of a directory. Default: parquet.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["parquet", "csv"]),
+    help="Format of a directory. Default: parquet.",
+)
 @click.option("--mode", help="error (default) or append for a directory; append for an Iceberg table.")
-@click.option("--partition-by", multiple=True, metavar="FIELD", help='Such as carrier or "month(time_hour)"; repeatable.')
+@click.option(
+    "--partition-by",
+    multiple=True,
+    metavar="FIELD",
+    help='Such as carrier or "month(time_hour)"; repeatable.',
+)
 @click.option("--target-file-size", metavar="SIZE", help='Such as "64 MiB". Default: 512 MiB.')
 @click.option("--compression", metavar="CODEC", help="Default: zstd for Parquet, none for CSV.")
 @click.option("--memory", metavar="SIZE", help='Such as "512 MiB". Default: 1 GiB.')
@@ -133,7 +143,9 @@ def _read(source: str, null_values: tuple[str, ...], delimiter: str | None) -> d
         return dw.read_parquet(source)
     if lowered.endswith(_CSV_ENDS):
         return dw.read_csv(source, null_values=list(null_values) or None, delimiter=delimiter)
-    raise dw.ConfigError(f"can't tell the format of {source!r}: its name must end in .parquet, .csv, .csv.gz or .csv.zst")
+    raise dw.ConfigError(
+        f"can't tell the format of {source!r}: its name must end in .parquet, .csv, .csv.gz or .csv.zst"
+    )
 
 
 @command.command()

@@ -85,9 +85,7 @@ def _describe_iceberg(identifier: str) -> dict[str, Any]:
         "format": f"iceberg v{table.metadata.format_version}",
         "location": table.location(),
         "schema": [f"{f.name}: {f.field_type}{' not null' if f.required else ''}" for f in schema.fields],
-        "partitions": [
-            f"{f.name}: {f.transform}({schema.find_column_name(f.source_id)})" for f in table.spec().fields
-        ],
+        "partitions": [f"{f.name}: {f.transform}({schema.find_column_name(f.source_id)})" for f in table.spec().fields],
         "files": sorted(files, key=lambda file: str(file["path"])),
         "snapshots": [
             {
@@ -113,9 +111,7 @@ def _describe_directory(root: Path) -> dict[str, Any]:
         rows = pq.read_metadata(path).num_rows if path.suffix == ".parquet" else None
         files.append({"path": str(path), "rows": rows, "bytes": path.stat().st_size})
     partitions = list(
-        dict.fromkeys(
-            part.partition("=")[0] for p in paths for part in p.relative_to(root).parts[:-1] if "=" in part
-        )
+        dict.fromkeys(part.partition("=")[0] for p in paths for part in p.relative_to(root).parts[:-1] if "=" in part)
     )
     return {
         "target": str(root),

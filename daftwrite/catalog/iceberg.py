@@ -35,14 +35,10 @@ def embedded_catalog(folder: str | os.PathLike[str] = EMBEDDED_WAREHOUSE) -> Cat
 
     path = Path(folder).resolve()
     path.mkdir(parents=True, exist_ok=True)
-    return SqlCatalog(
-        "embedded", uri=f"sqlite:///{path / 'catalog.db'}", warehouse=f"file://{path}"
-    )
+    return SqlCatalog("embedded", uri=f"sqlite:///{path / 'catalog.db'}", warehouse=f"file://{path}")
 
 
-def resolve_identifier(
-    identifier: str, catalog: Catalog | None = None
-) -> tuple[Catalog, tuple[str, ...]]:
+def resolve_identifier(identifier: str, catalog: Catalog | None = None) -> tuple[Catalog, tuple[str, ...]]:
     """Find the catalog and the table name of an identifier.
 
     Args:

@@ -57,8 +57,15 @@ class Assembler(Protocol):
 class Format(Protocol):
     """A file format with its options; picklable."""
 
-    name: str
-    extension: str
+    @property
+    def name(self) -> str:
+        """`"parquet"` or `"csv"`."""
+        ...
+
+    @property
+    def extension(self) -> str:
+        """The end of file names."""
+        ...
 
     def schema(self, source: pa.Schema) -> pa.Schema:
         """The schema that columns are aligned to, or a `SchemaError` naming all that can't be stored."""

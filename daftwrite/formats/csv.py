@@ -6,7 +6,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,15 +47,13 @@ class CsvFormat:
     null_text: str = ""
     compression: str = "none"
 
-    name = "csv"
+    name: ClassVar[str] = "csv"
 
     def __post_init__(self) -> None:
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
             raise ConfigError(f"delimiter must be one character other than a quote or line end, not {self.delimiter!r}")
         if self.quoting_style not in QUOTING_STYLES:
-            raise ConfigError(
-                f"quoting_style must be one of {', '.join(QUOTING_STYLES)}, not {self.quoting_style!r}"
-            )
+            raise ConfigError(f"quoting_style must be one of {', '.join(QUOTING_STYLES)}, not {self.quoting_style!r}")
         if self.compression not in CODECS:
             raise ConfigError(f"compression must be one of {', '.join(CODECS)} for csv, not {self.compression!r}")
         if re.search(f'["\r\n{re.escape(self.delimiter)}]', self.null_text):
@@ -91,7 +89,8 @@ class CsvFormat:
         body = [self._lines(batch) for batch in table.to_batches() if batch.num_rows]
         if self.compression == "gzip":
             codec = pa.Codec("gzip")
-            body = [codec.compress(piece) for piece in body]
+            # As a buffer, pyarrow gives the whole space it reserved, zeros behind the member included.
+            body = [pa.py_buffer(codec.compress(piece, asbytes=True)) for piece in body]
             header = codec.compress(header, asbytes=True) if header else b""
         return EncodedRowGroup(table.num_rows, body, header)
 
@@ -108,8 +107,8 @@ class CsvFormat:
         texts = [self._text(column, field.name) for field, column in zip(batch.schema, batch.columns, strict=True)]
         if batch.num_columns == 1 and not self.null_text and batch.column(0).null_count:
             raise DataError(
-                f"column '{batch.schema.names[0]}' is the only one, so a null in it would be an empty line, which readers "
-                "skip; set null_text"
+                f"column '{batch.schema.names[0]}' is the only one, so a null in it would be an empty line, which "
+                "readers skip; set null_text"
             )
         rows = pc.binary_join_element_wise(*texts, pa.scalar(self.delimiter, pa.large_string()))
         ended = pc.binary_join_element_wise(rows, pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string()))
@@ -119,9 +118,9 @@ class CsvFormat:
         text = _cast_to_text(column, name)
         if self.quoting_style == "all_valid":
             text = _quote(text)
-        elif not _is_plain(column.type, self.delimiter):
-            text = self._quote_needed(text, name)
-        elif self.null_text and pc.any(pc.equal(text, self.null_text)).as_py():
+        elif not _is_plain(column.type, self.delimiter) or (
+            self.null_text and pc.any(pc.equal(text, self.null_text)).as_py()
+        ):
             text = self._quote_needed(text, name)
         return pc.fill_null(text, pa.scalar(self.null_text, pa.large_string())) if text.null_count else text
 

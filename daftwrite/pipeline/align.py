@@ -77,9 +77,7 @@ def _describe(field: pa.Field | None) -> str:
     return "nothing" if field is None else f"'{field.name}' {field.type}"
 
 
-def plan_projection(
-    source: pa.Schema, target: pa.Schema, *, coerce_timestamps: str | None = None
-) -> Projection:
+def plan_projection(source: pa.Schema, target: pa.Schema, *, coerce_timestamps: str | None = None) -> Projection:
     """Match columns by name and refuse what would change values.
 
     Args:

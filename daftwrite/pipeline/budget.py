@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 __all__ = ["ByteBudget", "Reservation"]
 
@@ -65,6 +66,10 @@ class _Ticket:
 
     def __post_init__(self) -> None:
         self.granted = self.loop.create_future()
+
+    def grant(self) -> None:
+        if not self.granted.done():
+            self.granted.set_result(None)
 
 
 class ByteBudget:
@@ -168,7 +173,7 @@ class ByteBudget:
         while self._tickets and self._fits(self._tickets[0].nbytes):
             ticket = self._tickets.popleft()
             self._take(ticket.nbytes)
-            _call_on(ticket.loop, lambda granted=ticket.granted: granted.done() or granted.set_result(None))
+            _call_on(ticket.loop, ticket.grant)
         self._ask_holders()
 
     def _ask_holders(self) -> None:
@@ -177,7 +182,7 @@ class ByteBudget:
         for holder in self._holders:
             if not holder.asked and self._shortage() > 0:
                 holder.asked = True
-                _call_on(holder.loop, lambda holder=holder: self._ask(holder))
+                _call_on(holder.loop, partial(self._ask, holder))
 
     def _shortage(self) -> int:
         if not self._tickets:

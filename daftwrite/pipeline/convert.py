@@ -149,9 +149,7 @@ def check_required(array: pa.Array, field: pa.Field, path: str) -> None:
     _check_required(array, field, path, lambda nulls: nulls)
 
 
-def _check_required(
-    array: pa.Array, field: pa.Field, path: str, inside: Callable[[pa.Array], pa.Array]
-) -> None:
+def _check_required(array: pa.Array, field: pa.Field, path: str, inside: Callable[[pa.Array], pa.Array]) -> None:
     if not field.nullable and array.null_count and pc.any(inside(pc.is_null(array))).as_py():
         raise DataError(f"column '{path}' is required, and the data has a null in it")
     kind = field.type
@@ -160,9 +158,7 @@ def _check_required(
     if pat.is_struct(kind):
         valid = pc.is_valid(array)
         for i, child in enumerate(kind):
-            _check_required(
-                array.field(i), child, f"{path}.{child.name}", lambda nulls: pc.and_(inside(nulls), valid)
-            )
+            _check_required(array.field(i), child, f"{path}.{child.name}", lambda nulls: pc.and_(inside(nulls), valid))
     elif pat.is_map(kind):
         _check_required(list_entries(array).flatten().field(1), kind.item_field, f"{path}.value", lambda nulls: nulls)
     elif is_list(kind):

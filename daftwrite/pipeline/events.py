@@ -6,7 +6,16 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["BatchRead", "Committed", "Event", "EventHook", "FileOpened", "FilePublished", "RowGroupEncoded", "quietly"]
+__all__ = [
+    "BatchRead",
+    "Committed",
+    "Event",
+    "EventHook",
+    "FileOpened",
+    "FilePublished",
+    "RowGroupEncoded",
+    "quietly",
+]
 
 logger = logging.getLogger("daftwrite")
 

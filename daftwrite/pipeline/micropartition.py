@@ -89,9 +89,5 @@ def bounded_slices(batch: pa.RecordBatch | pa.Table, limit: int) -> Iterator[pa.
 
 def encoded_bound(table: pa.Table) -> int:
     """An upper bound of what rows take once encoded, before compression, with some room for page headers."""
-    narrow = sum(
-        table.num_rows * 3
-        for field in table.schema
-        if pa.types.is_integer(field.type) and field.type.bit_width < 32
-    )
-    return int(table.nbytes) + narrow + 512 * table.num_columns
+    narrow = sum(1 for field in table.schema if pa.types.is_integer(field.type) and field.type.bit_width < 32)
+    return int(table.nbytes) + 3 * narrow * int(table.num_rows) + 512 * int(table.num_columns)

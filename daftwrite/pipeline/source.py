@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -13,7 +13,7 @@ from daftwrite.errors import ConfigError
 
 __all__ = ["Batch", "Source", "as_batch", "open_source"]
 
-Batch = pa.RecordBatch | pa.Table
+Batch: TypeAlias = pa.RecordBatch | pa.Table
 
 
 class Source(Protocol):
@@ -78,7 +78,9 @@ def open_source(data: Any) -> Source:
         raise ConfigError(f"{type(data).__name__} is not computed yet: pass its collect() or collect_batches()")
     if hasattr(data, "__iter__") and not isinstance(data, (str, bytes, dict)):
         return _SyncSource(iter(data), None)
-    raise ConfigError(f"can't read Arrow data from {type(data).__name__}: it is no stream, reader or iterable of batches")
+    raise ConfigError(
+        f"can't read Arrow data from {type(data).__name__}: it is no stream, reader or iterable of batches"
+    )
 
 
 class _SyncSource:

@@ -88,9 +88,7 @@ def conversion_problems(
     if pat.is_null(source) or source == target:
         return
     if is_list(target) and is_list(source):
-        yield from conversion_problems(
-            source.value_type, target.value_type, f"{path}.element", coerce_timestamps
-        )
+        yield from conversion_problems(source.value_type, target.value_type, f"{path}.element", coerce_timestamps)
     elif pat.is_map(target) and pat.is_map(source):
         yield from conversion_problems(source.key_type, target.key_type, f"{path}.key", coerce_timestamps)
         yield from conversion_problems(source.item_type, target.item_type, f"{path}.value", coerce_timestamps)
@@ -143,7 +141,7 @@ def _hint(source: pa.DataType, target: pa.DataType) -> str:
 
 
 def _finer(source: pa.DataType, target: pa.DataType) -> bool:
-    return hasattr(target, "unit") and _UNITS[source.unit] > _UNITS[target.unit]
+    return bool(hasattr(target, "unit") and _UNITS[source.unit] > _UNITS[target.unit])
 
 
 def _unit_fits(source: pa.DataType, target: pa.DataType, coerce_timestamps: str | None) -> bool:
@@ -164,7 +162,7 @@ def _widens(source: pa.DataType, target: pa.DataType, coerce_timestamps: str | N
     if target == pa.uuid():
         return bool(pat.is_fixed_size_binary(source) and source.byte_width == 16)
     if pat.is_fixed_size_binary(target):
-        return source == pa.uuid() and target.byte_width == 16
+        return bool(source == pa.uuid() and target.byte_width == 16)
     if pat.is_timestamp(target) and pat.is_timestamp(source):
         return (source.tz is None) == (target.tz is None) and _unit_fits(source, target, coerce_timestamps)
     if pat.is_time(target) and pat.is_time(source):

@@ -12,7 +12,16 @@ import pyarrow as pa
 from daftwrite.errors import AlreadyExists, StoreError
 from daftwrite.storage.base import Pending, StoredObject
 
-__all__ = ["LocalStorage", "LocalUpload", "Staging", "hidden_name", "local_path", "publish_file", "remove_file", "sync_directory"]
+__all__ = [
+    "LocalStorage",
+    "LocalUpload",
+    "Staging",
+    "hidden_name",
+    "local_path",
+    "publish_file",
+    "remove_file",
+    "sync_directory",
+]
 
 
 def local_path(location: str) -> str | None:
@@ -55,9 +64,7 @@ class LocalStorage:
         staging: where files of a directory lie until it is renamed.
     """
 
-    def __init__(
-        self, run: Callable[[Callable[[], None]], Awaitable[None]], staging: Staging | None = None
-    ) -> None:
+    def __init__(self, run: Callable[[Callable[[], None]], Awaitable[None]], staging: Staging | None = None) -> None:
         self._run = run
         self._staging = staging
         self._made: list[str] = []
@@ -78,7 +85,9 @@ class LocalStorage:
 
     async def publish(self, pending: Pending) -> StoredObject:
         """Link a finished file into place; see `Storage.publish`."""
-        await self._call(lambda: publish_file(pending.token, self.locate(pending.path)), f"can't publish {pending.path}")
+        await self._call(
+            lambda: publish_file(pending.token, self.locate(pending.path)), f"can't publish {pending.path}"
+        )
         return StoredObject(pending.path, pending.nbytes)
 
     async def discard(self, pending: Pending) -> None:

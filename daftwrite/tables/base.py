@@ -10,7 +10,13 @@ import pyarrow as pa
 
 from daftwrite.errors import ConfigError
 from daftwrite.pipeline.resources import Resources
-from daftwrite.plan import DEFAULT_ROW_GROUP_ROWS, DEFAULT_ROW_GROUP_SIZE, DEFAULT_TARGET_FILE_SIZE, Sizes, WritePlan
+from daftwrite.plan import (
+    DEFAULT_ROW_GROUP_ROWS,
+    DEFAULT_ROW_GROUP_SIZE,
+    DEFAULT_TARGET_FILE_SIZE,
+    Sizes,
+    WritePlan,
+)
 from daftwrite.result import DataFile
 from daftwrite.sizes import Size, parse_size
 from daftwrite.storage.ledger import Ledger

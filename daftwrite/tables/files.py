@@ -64,13 +64,17 @@ class DirectoryTable:
 
     Args:
         path: the directory, local.
-        format: the format of its files.
+        file_format: the format of its files.
         mode: `"error"` refuses a path that exists, `"append"` adds files to it.
         partition_by: the partition fields; columns partitioned by their values don't stand in the files.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], format: Format, mode: str, partition_by: tuple[PartitionField, ...]
+        self,
+        path: str | os.PathLike[str],
+        file_format: Format,
+        mode: str,
+        partition_by: tuple[PartitionField, ...],
     ) -> None:
         given = os.fspath(path)
         local = local_path(given)
@@ -81,7 +85,7 @@ class DirectoryTable:
         if mode not in MODES:
             raise ConfigError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
         self._path = os.path.abspath(os.path.expanduser(local))
-        self._format = format
+        self._format = file_format
         self._mode = mode
         self._partition_by = partition_by
 
@@ -100,14 +104,15 @@ class DirectoryTable:
 
     async def prepare(self, schema: pa.Schema, options: WriteOptions, resources: Resources) -> WritePlan:
         """Plan the write; see `Table.prepare`."""
+        return await resources.blocking(lambda: self._prepare(schema, options))
+
+    def _prepare(self, schema: pa.Schema, options: WriteOptions) -> WritePlan:
         if not len(schema):
             raise SchemaError("the source has no columns")
         problems = list(name_problems(schema.names))
         if problems:
             raise SchemaError("the source has columns that clash", problems)
-        projection = plan_projection(
-            schema, self._format.schema(schema), coerce_timestamps=options.coerce_timestamps
-        )
+        projection = plan_projection(schema, self._format.schema(schema), coerce_timestamps=options.coerce_timestamps)
         write_id = new_write_id()
         new = not os.path.isdir(self._path)
         return WritePlan(
@@ -194,9 +199,7 @@ def _intent_path(root: str, write_id: str) -> str:
 def _write_intent(path: str, pendings: tuple[Pending, ...]) -> None:
     folder = os.path.dirname(path)
     root = os.path.dirname(folder)
-    files = [
-        {"file": os.path.relpath(p.path, root), "temporary": os.path.relpath(p.token, root)} for p in pendings
-    ]
+    files = [{"file": os.path.relpath(p.path, root), "temporary": os.path.relpath(p.token, root)} for p in pendings]
     temporary = f"{path}.tmp"
     try:
         os.makedirs(folder, exist_ok=True)

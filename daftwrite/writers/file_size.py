@@ -27,8 +27,8 @@ class FileSizeSizer:
     """Writes one partition as a sequence of files near the target size.
 
     It counts the bytes really written and, for row groups still being encoded, what the partition's size model expects.
-    Where that is too uncertain to decide whether the file is full, it waits until they are written. Row groups are small
-    enough that the model's error on one of them is within the tolerance; the first one is a probe.
+    Where that is too uncertain to decide whether the file is full, it waits until they are written. Row groups are
+    small enough that the model's error on one of them is within the tolerance; the first one is a probe.
 
     Args:
         context: what the write shares.

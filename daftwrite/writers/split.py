@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -46,7 +47,7 @@ class PartitionSplitter:
         order = np.argsort(codes, kind="stable")
         ordered = codes[order]
         starts = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, [len(order)]))
-        groups = [(order[start], int(start), int(end)) for start, end in zip(starts[:-1], starts[1:], strict=True)]
+        groups = [(order[start], int(start), int(end)) for start, end in itertools.pairwise(starts)]
         firsts = [int(first) for first, _, _ in groups]
         parts = self._tables(body, order, groups)
         split = [(self._key(columns, first), part) for first, part in zip(firsts, parts, strict=True)]

@@ -1,7 +1,7 @@
 """Partition transforms of the Iceberg specification, on Arrow arrays.
 
-Results are physical values: years, months, days and hours are counted from 1970-01-01 and round down, also before it. See
-"Partition Transforms" and "Appendix B: 32-bit Hash Requirements" of the Iceberg table specification.
+Results are physical values: years, months, days and hours are counted from 1970-01-01 and round down, also before it.
+See "Partition Transforms" and "Appendix B: 32-bit Hash Requirements" of the Iceberg table specification.
 """
 
 from __future__ import annotations
@@ -260,7 +260,10 @@ def _hash_longs(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
     """Murmur3, x86 32-bit, seed 0, of each value as eight little-endian bytes."""
     words = values.view(np.uint64)
     state = np.zeros(len(values), np.uint32)
-    for word in ((words & np.uint64(0xFFFFFFFF)).astype(np.uint32), (words >> np.uint64(32)).astype(np.uint32)):
+    for word in (
+        (words & np.uint64(0xFFFFFFFF)).astype(np.uint32),
+        (words >> np.uint64(32)).astype(np.uint32),
+    ):
         mixed = _rotate(word * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
         state = _rotate(state ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
     state ^= np.uint32(8)

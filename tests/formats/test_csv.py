@@ -36,7 +36,8 @@ def render(form: CsvFormat, *tables: pa.Table) -> bytes:
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.one_of(st.none(), st.text(max_size=8)), st.one_of(st.none(), st.integers(-9, 9))), min_size=1
+        st.tuples(st.one_of(st.none(), st.text(max_size=8)), st.one_of(st.none(), st.integers(-9, 9))),
+        min_size=1,
     ),
     st.sampled_from([",", ";", "\t", "|", "é", "-"]),
     st.sampled_from(["needed", "all_valid"]),
@@ -45,7 +46,9 @@ def render(form: CsvFormat, *tables: pa.Table) -> bytes:
 def test_text_reads_back_with_pythons_reader(
     rows: list[tuple[str | None, int | None]], delimiter: str, quoting: str, null: str
 ) -> None:
-    table = pa.table({"t": pa.array([t for t, _ in rows], pa.string()), "n": pa.array([n for _, n in rows], pa.int64())})
+    table = pa.table(
+        {"t": pa.array([t for t, _ in rows], pa.string()), "n": pa.array([n for _, n in rows], pa.int64())}
+    )
     data = render(CsvFormat(delimiter, quoting_style=quoting, null_text=null), table, table)
     # newline="" keeps carriage returns inside quotes.
     found = list(csv.reader(io.StringIO(data.decode(), newline=""), delimiter=delimiter))
@@ -119,15 +122,33 @@ def test_compression(tmp_path: Path, flights: pa.Table) -> None:
 
 
 def test_refuses_what_csv_has_no_text_for() -> None:
-    schema = pa.schema([("l", pa.list_(pa.int8())), ("d", pa.duration("s")), ("ok", pa.int8()), ("s", pa.struct({"x": pa.int8()}))])
+    schema = pa.schema(
+        [
+            ("l", pa.list_(pa.int8())),
+            ("d", pa.duration("s")),
+            ("ok", pa.int8()),
+            ("s", pa.struct({"x": pa.int8()})),
+        ]
+    )
     with pytest.raises(SchemaError) as caught:
         CsvFormat().schema(schema)
-    assert [problem.split(":")[0] for problem in caught.value.differences] == ["column 'l'", "column 'd'", "column 's'"]
+    assert [problem.split(":")[0] for problem in caught.value.differences] == [
+        "column 'l'",
+        "column 'd'",
+        "column 's'",
+    ]
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"delimiter": ""}, {"delimiter": "ab"}, {"delimiter": '"'}, {"quoting_style": "some"}, {"compression": "xz"}, {"null_text": "a,b"}],
+    [
+        {"delimiter": ""},
+        {"delimiter": "ab"},
+        {"delimiter": '"'},
+        {"quoting_style": "some"},
+        {"compression": "xz"},
+        {"null_text": "a,b"},
+    ],
 )
 def test_refuses_wrong_options(options: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=next(iter(options))):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def test_row_groups_of_several_encodes_read_as_one_file(tmp_path: Path, flights:
     path = tmp_path / "f.parquet"
     table = flights.slice(0, 90_000)
     cuts = [0, 1, 40_000, 40_001, 90_000]
-    parts = [table.slice(a, b - a) for a, b in zip(cuts, cuts[1:], strict=False)]
+    parts = [table.slice(a, b - a) for a, b in itertools.pairwise(cuts)]
     summary = assemble(path, ParquetFormat(), parts)
     assert pq.read_table(path).equals(table)
     assert pl.read_parquet(path).equals(pl.from_arrow(table))
@@ -90,7 +91,7 @@ def test_any_table_reads_back_equal(tmp_path_factory: pytest.TempPathFactory, ma
     path = tmp_path_factory.mktemp("any") / "f.parquet"
     form = ParquetFormat()
     assert form.schema(table.schema).names == table.schema.names
-    assemble(path, form, [table.slice(a, b - a) for a, b in zip(cuts, cuts[1:], strict=False)])
+    assemble(path, form, [table.slice(a, b - a) for a, b in itertools.pairwise(cuts)])
     back = pq.read_table(path)
     assert same(back.to_pylist(), table.to_pylist())
     assert pl.read_parquet(path).height == table.num_rows
@@ -114,7 +115,10 @@ def test_nans_are_counted_and_stay_out_of_bounds(tmp_path: Path) -> None:
         {
             "d": [1.0, math.nan, -2.0, None],
             "n": [math.nan] * 4,
-            "s": pa.array([{"f": math.nan, "l": [math.nan, 1.0]}, None, {"f": 2.0, "l": None}, {"f": None, "l": []}], kind),
+            "s": pa.array(
+                [{"f": math.nan, "l": [math.nan, 1.0]}, None, {"f": 2.0, "l": None}, {"f": None, "l": []}],
+                kind,
+            ),
         }
     )
     statistics = assemble(tmp_path / "f.parquet", ParquetFormat(), [table, table]).statistics
@@ -128,7 +132,13 @@ def test_nans_are_counted_and_stay_out_of_bounds(tmp_path: Path) -> None:
 
 
 def test_decimals_are_stored_as_integers_where_they_fit(tmp_path: Path) -> None:
-    table = pa.table({"a": pa.array([1], pa.decimal128(9, 2)), "b": pa.array([1], pa.decimal128(18, 2)), "c": pa.array([-5], pa.decimal128(19, 2))})
+    table = pa.table(
+        {
+            "a": pa.array([1], pa.decimal128(9, 2)),
+            "b": pa.array([1], pa.decimal128(18, 2)),
+            "c": pa.array([-5], pa.decimal128(19, 2)),
+        }
+    )
     summary = assemble(tmp_path / "f.parquet", ParquetFormat(), [table])
     schema = pq.ParquetFile(tmp_path / "f.parquet").schema
     assert [schema.column(i).physical_type for i in range(3)] == ["INT32", "INT64", "FIXED_LEN_BYTE_ARRAY"]
@@ -148,7 +158,10 @@ def test_codecs(tmp_path: Path, codec: str) -> None:
     ("options", "message"),
     [
         ({"compression": "lzo"}, "compression must be one of .* not 'lzo'"),
-        ({"compression": "zstd", "compression_level": 23}, "compression_level for zstd must be from .* not 23"),
+        (
+            {"compression": "zstd", "compression_level": 23},
+            "compression_level for zstd must be from .* not 23",
+        ),
         ({"compression": "snappy", "compression_level": 1}, "compression_level has no meaning"),
     ],
 )

@@ -35,7 +35,9 @@ LAYOUTS = {
     "list view": pa.array([[1, 2], None, [3, None]], pa.list_view(pa.int8())),
     "large list": pa.array([["1"], None, []], pa.large_list(pa.large_string())),
     "map": pa.array([[("a", 1)], None, []], pa.map_(pa.large_string(), pa.int16())),
-    "struct": pa.array([{"a": 1, "b": "x"}, None, {"a": None, "b": None}], pa.struct({"a": pa.int8(), "b": pa.string_view()})),
+    "struct": pa.array(
+        [{"a": 1, "b": "x"}, None, {"a": None, "b": None}], pa.struct({"a": pa.int8(), "b": pa.string_view()})
+    ),
     "list of structs": pa.array([[{"x": "1"}], None, [None]], pa.list_(pa.struct({"x": pa.large_string()}))),
     "map of structs": pa.array([[("k", {"x": 1})], None, []], pa.map_(pa.string(), pa.struct({"x": pa.int8()}))),
     "json": pa.array(["{}", None, "[]"], pa.json_()),
@@ -125,19 +127,34 @@ def test_refuses_what_could_change_values(source: pa.DataType, target: pa.DataTy
 def test_lists_all_differences_at_once() -> None:
     source = pa.schema([("a", pa.int64()), ("ID", pa.int64()), ("b", pa.string()), ("extra", pa.int8())])
     target = pa.schema(
-        [pa.field("a", pa.int32()), pa.field("id", pa.int64()), pa.field("b", pa.int64()), pa.field("r", pa.int8(), False)]
+        [
+            pa.field("a", pa.int32()),
+            pa.field("id", pa.int64()),
+            pa.field("b", pa.int64()),
+            pa.field("r", pa.int8(), False),
+        ]
     )
     with pytest.raises(SchemaError) as caught:
         plan_projection(source, target)
     text = "\n".join(caught.value.differences)
     assert len(caught.value.differences) == 5
-    for part in ("'a': int64", "'ID' is not in the table; the table has 'id'", "'b': string", "'extra'", "'r' is required"):
+    for part in (
+        "'a': int64",
+        "'ID' is not in the table; the table has 'id'",
+        "'b': string",
+        "'extra'",
+        "'r' is required",
+    ):
         assert part in text
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
-    [(["a", "a"], "'a' stands twice"), (["a", "A"], "'a' and 'A' differ only in letter case"), ([""], "empty name")],
+    [
+        (["a", "a"], "'a' stands twice"),
+        (["a", "A"], "'a' and 'A' differ only in letter case"),
+        ([""], "empty name"),
+    ],
 )
 def test_refuses_names_that_clash(names: list[str], message: str) -> None:
     source = pa.schema([(name, pa.int64()) for name in names])

@@ -139,9 +139,7 @@ async def test_is_shared_by_the_loops_of_several_threads() -> None:
     parts=st.lists(st.tuples(st.integers(1, 60), st.integers(0, 3)), min_size=1, max_size=40),
     seed=st.integers(0, 1000),
 )
-def test_a_pipeline_of_any_sizes_ends_and_keeps_the_budget(
-    limit: int, parts: list[tuple[int, int]], seed: int
-) -> None:
+def test_a_pipeline_of_any_sizes_ends_and_keeps_the_budget(limit: int, parts: list[tuple[int, int]], seed: int) -> None:
     """Writers buffer by partition and flush only when asked or at their end: the shape of the writer stack."""
 
     async def run() -> None:

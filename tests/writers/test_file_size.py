@@ -25,9 +25,7 @@ def random_batches(rows: int, width: int) -> list[pa.RecordBatch]:
 def drifting_batches() -> list[pa.RecordBatch]:
     """Data that compresses worse and worse."""
     chance = np.random.default_rng(7)
-    return [
-        pa.record_batch({"v": chance.integers(0, 2 ** (10 + k // 6), 20_000)}) for k in range(120)
-    ]
+    return [pa.record_batch({"v": chance.integers(0, 2 ** (10 + k // 6), 20_000)}) for k in range(120)]
 
 
 @pytest.mark.parametrize("memory", ["8 MiB", "64 MiB"])

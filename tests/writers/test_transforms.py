@@ -29,7 +29,11 @@ HASHES: list[tuple[Any, pa.DataType, int]] = [
     (dt.time(22, 31, 8), pa.time64("us"), -662762989),
     (dt.datetime(2017, 11, 16, 22, 31, 8), pa.timestamp("us"), -2047944441),
     (dt.datetime(2017, 11, 16, 22, 31, 8, 1), pa.timestamp("us"), -1207196810),
-    (dt.datetime(2017, 11, 16, 14, 31, 8, tzinfo=dt.timezone(dt.timedelta(hours=-8))), pa.timestamp("us", "UTC"), -2047944441),
+    (
+        dt.datetime(2017, 11, 16, 14, 31, 8, tzinfo=dt.timezone(dt.timedelta(hours=-8))),
+        pa.timestamp("us", "UTC"),
+        -2047944441,
+    ),
     ("iceberg", pa.string(), 1210000089),
     (uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7").bytes, pa.uuid(), 1488055340),
     (b"\x00\x01\x02\x03", pa.binary(), -188683207),
@@ -45,9 +49,7 @@ def test_bucket_hashes_as_the_specification_says(value: Any, kind: pa.DataType, 
         assert Transform("bucket", buckets).apply(array).to_pylist() == [expected, None]
 
 
-@pytest.mark.parametrize(
-    ("unit", "value"), [("s", -1), ("ms", -1000), ("us", -1_000_000), ("ns", -1_000_000_000)]
-)
+@pytest.mark.parametrize(("unit", "value"), [("s", -1), ("ms", -1000), ("us", -1_000_000), ("ns", -1_000_000_000)])
 def test_units_of_one_instant_share_a_bucket(unit: str, value: int) -> None:
     array = pa.array([value], pa.int64()).cast(pa.timestamp(unit))
     micros = reference.BucketTransform(1000).transform(it.TimestampType())(-1_000_000)
@@ -61,7 +63,11 @@ def test_bucket_and_truncate_of_longs_agree_with_pyiceberg(values: list[int | No
     assert Transform("bucket", 97).apply(array).to_pylist() == [None if v is None else bucket(v) for v in values]
     narrow = [None if v is None else v // 2**33 for v in values]
     cut = reference.TruncateTransform(10).transform(it.IntegerType())
-    truncated = Transform("truncate", 10).apply(pa.array(narrow, pa.int32())) if min((v or 0) for v in narrow) > -(2**31) + 10 else None
+    truncated = (
+        Transform("truncate", 10).apply(pa.array(narrow, pa.int32()))
+        if min((v or 0) for v in narrow) > -(2**31) + 10
+        else None
+    )
     if truncated is not None:
         assert truncated.to_pylist() == [None if v is None else cut(v) for v in narrow]
 
@@ -217,13 +223,17 @@ def test_splits_by_nested_fields_with_null_parents() -> None:
     kind = pa.struct({"x": pa.int64()})
     table = pa.table({"s": pa.array([{"x": 1}, None, {"x": None}, {"x": 1}], kind), "row": range(4)})
     parts = split(table, PartitionField("s.x"))
-    assert {key[0]: [row["row"] for row in part] for key, part in parts.items()} == {"1": [0, 3], None: [1, 2]}
+    assert {key[0]: [row["row"] for row in part] for key, part in parts.items()} == {
+        "1": [0, 3],
+        None: [1, 2],
+    }
 
 
 @settings(max_examples=60)
 @given(
     st.lists(
-        st.tuples(st.one_of(st.none(), st.integers(-3, 3)), st.one_of(st.none(), st.sampled_from("abc"))), max_size=60
+        st.tuples(st.one_of(st.none(), st.integers(-3, 3)), st.one_of(st.none(), st.sampled_from("abc"))),
+        max_size=60,
     ),
     st.integers(0, 5),
 )

@@ -11,7 +11,18 @@ from typing import Any
 
 from daftwrite.errors import DaftwriteError
 
-__all__ = ["BINARY", "I16", "I32", "I64", "LIST", "STRUCT", "FooterError", "Struct", "read_struct", "write_struct"]
+__all__ = [
+    "BINARY",
+    "I16",
+    "I32",
+    "I64",
+    "LIST",
+    "STRUCT",
+    "FooterError",
+    "Struct",
+    "read_struct",
+    "write_struct",
+]
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 
@@ -66,7 +77,7 @@ class _Reader:
         if kind == STRUCT:
             return self.struct(depth + 1)
         if kind in (LIST, SET):
-            return self.list(depth + 1)
+            return self.sequence(depth + 1)
         if kind in (TRUE, FALSE):
             return kind == TRUE
         if kind == BYTE:
@@ -77,7 +88,7 @@ class _Reader:
             return self.map(depth + 1)
         raise FooterError(f"unknown type {kind} at byte {self.position}")
 
-    def list(self, depth: int) -> tuple[int, list[Any]]:
+    def sequence(self, depth: int) -> tuple[int, list[Any]]:
         self._check(depth)
         head = self.byte()
         kind, size = head & 0x0F, head >> 4
@@ -209,6 +220,6 @@ def split_file(data: memoryview) -> tuple[int, Struct]:
     """
     (length,) = struct.unpack("<I", data[-8:-4])
     start = len(data) - 8 - length
-    if start < 4 or data[-4:] != b"PAR1":
+    if start < 4 or bytes(data[-4:]) != b"PAR1":
         raise FooterError("not a Parquet file: its footer length or magic bytes are wrong")
     return start, read_struct(bytes(data[start:-8]))

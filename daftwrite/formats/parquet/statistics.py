@@ -141,9 +141,7 @@ def count_nans(table: pa.Table) -> dict[str, int]:
 
 
 def _has_floats(kind: pa.DataType) -> bool:
-    return pa.types.is_floating(kind) or any(
-        _has_floats(kind.field(i).type) for i in range(kind.num_fields)
-    )
+    return pa.types.is_floating(kind) or any(_has_floats(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _float_leaves(array: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,14 +41,12 @@ class ParquetFormat:
     max_rows_per_page: int = 20_000
     store_schema: bool = True
 
-    name = "parquet"
-    extension = "parquet"
+    name: ClassVar[str] = "parquet"
+    extension: ClassVar[str] = "parquet"
 
     def __post_init__(self) -> None:
         if self.compression not in CODECS:
-            raise ConfigError(
-                f"compression must be one of {', '.join(CODECS)} for parquet, not {self.compression!r}"
-            )
+            raise ConfigError(f"compression must be one of {', '.join(CODECS)} for parquet, not {self.compression!r}")
         level = self.compression_level
         if level is not None:
             allowed = _LEVELS.get(self.compression)
@@ -113,9 +112,7 @@ def _stored_type(kind: pa.DataType, path: str, problems: list[str]) -> pa.DataTy
         )
     if is_list(kind):
         value = kind.value_field
-        return pa.list_(
-            pa.field("element", _stored_type(value.type, f"{path}.element", problems), value.nullable)
-        )
+        return pa.list_(pa.field("element", _stored_type(value.type, f"{path}.element", problems), value.nullable))
     if pa.types.is_timestamp(kind) and kind.unit == "s":
         return pa.timestamp("ms", kind.tz)
     if pa.types.is_time32(kind) and kind.unit == "s":

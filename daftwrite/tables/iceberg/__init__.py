@@ -1,0 +1,1 @@
+"""Iceberg tables, through pyiceberg's catalogs and metadata."""

@@ -28,9 +28,7 @@ class AppendFiles(_FastAppendFiles):
         partitions: location of a data file to the path of its partition.
     """
 
-    def __init__(
-        self, transaction: Transaction, properties: Mapping[str, str], partitions: Mapping[str, str]
-    ) -> None:
+    def __init__(self, transaction: Transaction, properties: Mapping[str, str], partitions: Mapping[str, str]) -> None:
         super().__init__(
             operation=Operation.APPEND,
             transaction=transaction,

@@ -110,7 +110,16 @@ def _refresh(table: PyIcebergTable, commit: Commit) -> None:
     except NoSuchTableError as error:
         raise _conflict(commit, "the table was dropped meanwhile") from error
     except Exception as error:
+        if _another_has_its_name(table):
+            raise _conflict(commit, "another table has its name now") from error
         raise WriteError(f"can't load table {commit.plan.target} for the commit: {error}") from error
+
+
+def _another_has_its_name(table: PyIcebergTable) -> bool:
+    try:
+        return table.catalog.load_table(table.name()).metadata.table_uuid != table.metadata.table_uuid
+    except Exception:
+        return False
 
 
 def _check_still_fits(table: PyIcebergTable, commit: Commit) -> None:

@@ -39,7 +39,14 @@ from daftwrite.writers.transforms import PartitionField, Transform
 if TYPE_CHECKING:
     from pyiceberg.table import Table as PyIcebergTable
 
-__all__ = ["IcebergDetails", "IcebergNaming", "new_partition_spec", "partition_path", "plan_write", "refuse_unsupported"]
+__all__ = [
+    "IcebergDetails",
+    "IcebergNaming",
+    "new_partition_spec",
+    "partition_path",
+    "plan_write",
+    "refuse_unsupported",
+]
 
 _TARGET_SIZE = "write.target-file-size-bytes"
 _GROUP_SIZE = "write.parquet.row-group-size-bytes"
@@ -143,9 +150,7 @@ def plan_write(table: PyIcebergTable, schema: pa.Schema, options: WriteOptions) 
     properties = table.properties
     iceberg_schema = table.schema()
     spec = table.spec()
-    projection = plan_projection(
-        schema, arrow_schema(iceberg_schema), coerce_timestamps=options.coerce_timestamps
-    )
+    projection = plan_projection(schema, arrow_schema(iceberg_schema), coerce_timestamps=options.coerce_timestamps)
     stored = file_schema(iceberg_schema)
     write_id = new_write_id()
     return WritePlan(
@@ -205,9 +210,7 @@ def _format(properties: Mapping[str, str], options: WriteOptions) -> ParquetForm
     )
 
 
-def _partition_fields(
-    table: str, spec: PartitionSpec, schema: Schema, stored: pa.Schema
-) -> tuple[PartitionField, ...]:
+def _partition_fields(table: str, spec: PartitionSpec, schema: Schema, stored: pa.Schema) -> tuple[PartitionField, ...]:
     sanitized = sanitize_column_names(schema)
     fields = []
     for field in spec.fields:
@@ -268,4 +271,5 @@ def _iceberg_transform(transform: Transform) -> IcebergTransform[Any, Any]:
         return BucketTransform(transform.parameter or 0)
     if transform.name == "truncate":
         return TruncateTransform(transform.parameter or 0)
-    return next(made for made, name in _SIMPLE.items() if name == transform.name)()
+    made: IcebergTransform[Any, Any] = next(kind for kind, name in _SIMPLE.items() if name == transform.name)()
+    return made

@@ -125,9 +125,7 @@ class IcebergTable:
         iceberg_schema = new_schema(schema, options.coerce_timestamps)
         spec = new_partition_spec(self._partition_by, iceberg_schema)
         self._make_namespaces(catalog)
-        self._creation = catalog.create_table_transaction(
-            self._identifier, schema=iceberg_schema, partition_spec=spec
-        )
+        self._creation = catalog.create_table_transaction(self._identifier, schema=iceberg_schema, partition_spec=spec)
         return self._creation._table
 
     def _make_namespaces(self, catalog: Catalog) -> None:

@@ -74,7 +74,8 @@ def _arrow_type(kind: IcebergType, ids: bool) -> pa.DataType:
         return pa.list_(_arrow_field(kind.element_field, ids=ids, name="element"))
     if isinstance(kind, MapType):
         return pa.map_(
-            _arrow_field(kind.key_field, ids=ids, name="key"), _arrow_field(kind.value_field, ids=ids, name="value")
+            _arrow_field(kind.key_field, ids=ids, name="key"),
+            _arrow_field(kind.value_field, ids=ids, name="value"),
         )
     if isinstance(kind, DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
@@ -123,9 +124,7 @@ class _Builder:
         if pat.is_struct(kind):
             self._problems += name_problems([f.name for f in kind], f"{path}.")
             ids = [next(self.ids) for _ in kind]
-            return StructType(
-                *(self.field(f, number, f"{path}.{f.name}") for f, number in zip(kind, ids, strict=True))
-            )
+            return StructType(*(self.field(f, number, f"{path}.{f.name}") for f, number in zip(kind, ids, strict=True)))
         if is_list(kind):
             number = next(self.ids)
             value = kind.value_field
