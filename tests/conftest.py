@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import zipfile
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+
+# Polars would otherwise warn that its own planner of Iceberg scans isn't installed.
+os.environ.setdefault("POLARS_ICEBERG_PLANNER", "pyiceberg")
 
 
 @pytest.fixture

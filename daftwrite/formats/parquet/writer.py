@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from daftwrite.errors import ConfigError, SchemaError
 from daftwrite.formats.base import EncodedRowGroup
 from daftwrite.formats.parquet.assemble import MAGIC, ParquetAssembler, RowGroupFooter
+from daftwrite.formats.parquet.encodings import dictionary_columns
 from daftwrite.formats.parquet.footer import split_file
 from daftwrite.formats.parquet.statistics import count_nans, leaves, read_statistics
 from daftwrite.pipeline.types import is_list, logical_type
@@ -74,6 +75,7 @@ class ParquetFormat:
             version="2.6",
             compression=self.compression,
             compression_level=self.compression_level,
+            use_dictionary=dictionary_columns(table),
             data_page_size=self.data_page_size,
             dictionary_pagesize_limit=self.dictionary_page_size,
             max_rows_per_page=self.max_rows_per_page,

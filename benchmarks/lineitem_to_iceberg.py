@@ -1,0 +1,154 @@
+"""TPC-H lineitem from one Parquet file into an Iceberg table: daftwrite beside pyiceberg, Polars and Daft.
+
+Every run is a fresh process; the writers alternate, and medians are reported. Memory is the peak of resident memory over
+what the process had after imports, opening source and target, and a small write of the same kind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+DATA = HERE / "data"
+WRITERS = ("daftwrite", "pyiceberg", "polars", "daft")
+TARGET = 64 << 20
+MEMORY = "512 MiB"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=2.0, help="TPC-H scale; 2 is 12 M rows")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--writers", nargs="*", choices=WRITERS, default=list(WRITERS))
+    parser.add_argument("--one", choices=WRITERS, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        run_one(arguments.one, arguments.scale)
+        return
+    source = make_source(arguments.scale)
+    reports: dict[str, list[dict[str, Any]]] = {writer: [] for writer in arguments.writers}
+    for _ in range(arguments.runs):
+        for writer in arguments.writers:
+            command = [sys.executable, __file__, "--one", writer, "--scale", str(arguments.scale)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                print(f"{writer} failed: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+                continue
+            reports[writer].append(json.loads(done.stdout.strip().splitlines()[-1]))
+    print_table(reports, source)
+
+
+def make_source(scale: float) -> Path:
+    folder = DATA / f"sf{scale:g}"
+    path = folder / "lineitem.parquet"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(
+            ["tpchgen-cli", "parquet", "-s", f"{scale:g}", "--tables", "lineitem", "--output-dir", str(folder)],
+            check=True,
+            capture_output=True,
+        )
+    small = folder / "warm-up.parquet"
+    if not small.exists():
+        import pyarrow.parquet as pq
+
+        pq.write_table(pq.ParquetFile(path).read_row_group(0).slice(0, 8000), small)
+    return path
+
+
+def run_one(writer: str, scale: float) -> None:
+    from measure import measure
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    source = make_source(scale)
+    folder = DATA / f"warehouse-{writer}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    catalog = SqlCatalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
+    catalog.create_namespace("bench")
+
+    def table(name: str) -> Any:
+        import pyarrow.parquet as pq
+
+        properties = {
+            "write.target-file-size-bytes": str(TARGET),
+            "write.parquet.compression-codec": "zstd",
+            "write.parquet.compression-level": "1",
+        }
+        return catalog.create_table(f"bench.{name}", pq.read_schema(source), properties=properties)
+
+    write = _WRITERS[writer]
+    warm, real = table("warm"), table("real")
+
+    def describe(_: Any) -> dict[str, Any]:
+        files = [task.file for task in real.refresh().scan().plan_files()]
+        sizes = [file.file_size_in_bytes for file in files]
+        return {"rows": sum(file.record_count for file in files), "files": len(files), "bytes": sum(sizes), "sizes": sizes}
+
+    measure(lambda: write(warm, str(source.with_name("warm-up.parquet"))), lambda: write(real, str(source)), describe)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_daftwrite(table: Any, source: str) -> None:
+    import daftwrite as dw
+
+    dw.read_parquet(source).write_iceberg(table, memory=MEMORY)
+
+
+def write_pyiceberg(table: Any, source: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(source)
+    table.append(pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(122_880)))
+
+
+def write_polars(table: Any, source: str) -> None:
+    import polars as pl
+
+    pl.scan_parquet(source).sink_iceberg(table, mode="append")
+
+
+def write_daft(table: Any, source: str) -> None:
+    import daft
+
+    daft.read_parquet(source).write_iceberg(table, mode="append")
+
+
+_WRITERS = {
+    "daftwrite": write_daftwrite,
+    "pyiceberg": write_pyiceberg,
+    "polars": write_polars,
+    "daft": write_daft,
+}
+
+
+def print_table(reports: dict[str, list[dict[str, Any]]], source: Path) -> None:
+    medians = {
+        writer: {key: statistics.median(run[key] for run in runs) for key in ("wall", "cpu", "peak", "files", "bytes", "rows")}
+        for writer, runs in reports.items()
+        if runs
+    }
+    ours = medians.get("daftwrite") or next(iter(medians.values()))
+    print(f"{int(ours['rows']):,} rows of {source.name}, {os.cpu_count()} cores, medians of {len(next(iter(reports.values())))} runs")
+    print("| writer | wall s | wall, ratio | CPU s | CPU, ratio | peak MiB | peak, ratio | files | MB | largest file MiB |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for writer, found in medians.items():
+        largest = max(size for run in reports[writer] for size in run["sizes"]) / (1 << 20)
+        print(
+            f"| {writer} | {found['wall']:.1f} | {found['wall'] / ours['wall']:.2f} | {found['cpu']:.1f} | "
+            f"{found['cpu'] / ours['cpu']:.2f} | {found['peak'] / (1 << 20):.0f} | {found['peak'] / ours['peak']:.2f} | "
+            f"{found['files']:.0f} | {found['bytes'] / 1e6:.0f} | {largest:.1f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
