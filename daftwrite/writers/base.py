@@ -25,6 +25,9 @@ from daftwrite.writers.size_model import SizeModel
 __all__ = ["FileNaming", "Limits", "WriteContext", "Writer"]
 
 
+_RELEASED_AFTER_NBYTES = 4 << 20
+
+
 def _release_unused() -> None:
     # Allocators keep what a thread has freed, some until that very thread asks them not to.
     pa.default_memory_pool().release_unused()
@@ -132,13 +135,14 @@ class WriteContext:
             self.failure = error
             self.on_failure()
 
-    async def timed_encode(self, work: Callable[[], object]) -> tuple[object, float]:
-        """Run encoding work in a thread and count its seconds."""
+    async def timed_encode(self, work: Callable[[], object], nbytes: int) -> tuple[object, float]:
+        """Run work that encodes `nbytes` in a thread and count its seconds."""
 
         def timed() -> tuple[object, float]:
             begun = time.perf_counter()
             outcome = work()
-            _release_unused()
+            if nbytes >= _RELEASED_AFTER_NBYTES:
+                _release_unused()
             return outcome, time.perf_counter() - begun
 
         outcome, seconds = await self.resources.encode(timed)

@@ -108,7 +108,7 @@ class FileWriter:
         if self._halted():
             return
         encode = self._context.format.encode
-        outcome, seconds = await self._context.timed_encode(lambda: encode(tables.pop()))
+        outcome, seconds = await self._context.timed_encode(lambda: encode(tables.pop()), arrow_nbytes)
         encoded = cast(EncodedRowGroup, outcome)
         reservation.shrink_to(encoded.nbytes)
         if before is not None:

@@ -20,30 +20,30 @@ def dictionary_columns(table: pa.Table) -> list[str]:
     """Dotted Parquet paths of the leaf columns to encode with a dictionary.
 
     A dictionary of values that hardly repeat costs a hash of each and saves nothing. The sample is a few windows of
-    consecutive rows, so that values that repeat close to each other are seen to repeat.
+    consecutive rows, so that values that repeat close to each other are seen to repeat. Row groups that are hardly
+    longer than the sample get dictionaries throughout.
     """
+    few = table.num_rows < 2 * _WINDOWS * _WINDOW_ROWS
     chosen: list[str] = []
     for field, column in zip(table.schema, table.columns, strict=True):
-        if pa.types.is_nested(field.type):
+        if few or pa.types.is_nested(field.type):
             chosen += _leaf_paths(field.type, field.name)
-        elif not pa.types.is_boolean(field.type) and _repeats(column):
+        elif not _never(field.type) and _repeats(column):
             chosen.append(field.name)
     return chosen
 
 
+def _never(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_boolean(kind) or pa.types.is_null(kind) or isinstance(kind, pa.BaseExtensionType))
+
+
 def _repeats(column: pa.ChunkedArray) -> bool:
-    if isinstance(column.type, pa.BaseExtensionType):
-        return False
-    rows = len(column)
-    if rows <= _WINDOWS * _WINDOW_ROWS:
-        sample = column
-    else:
-        step = (rows - _WINDOW_ROWS) // (_WINDOWS - 1)
-        windows = [column.slice(i * step, _WINDOW_ROWS) for i in range(_WINDOWS)]
-        sample = pa.chunked_array([chunk for window in windows for chunk in window.chunks], type=column.type)
+    step = (len(column) - _WINDOW_ROWS) // (_WINDOWS - 1)
+    windows = [column.slice(i * step, _WINDOW_ROWS) for i in range(_WINDOWS)]
+    sample = pa.chunked_array([chunk for window in windows for chunk in window.chunks], type=column.type)
     present = len(sample) - sample.null_count
     distinct: int = pc.count_distinct(sample, mode="only_valid").as_py()
-    return distinct <= _MOSTLY_DISTINCT * present
+    return bool(distinct <= _MOSTLY_DISTINCT * present)
 
 
 def _leaf_paths(kind: pa.DataType, path: str) -> Iterator[str]:
