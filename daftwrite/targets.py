@@ -81,6 +81,7 @@ class ParquetTarget:
 
     def open(self, options: WriteOptions) -> Table:
         """One write to the directory; see `Target.open`."""
+        _refuse_coercion(options)
         made = ParquetFormat(options.compression or "zstd", options.compression_level)
         return DirectoryTable(self.path, made, self.mode, partition_fields(self.partition_by))
 
@@ -109,8 +110,10 @@ class CsvTarget:
 
     def open(self, options: WriteOptions) -> Table:
         """One write to the directory; see `Target.open`."""
-        if options.compression_level is not None:
-            raise ConfigError("compression_level can't be set for csv")
+        _refuse_coercion(options)
+        for name in ("compression_level", "row_group_size", "row_group_rows"):
+            if getattr(options, name) is not None:
+                raise ConfigError(f"{name} can't be set for csv")
         made = CsvFormat(
             self.delimiter,
             self.include_header,
@@ -119,6 +122,11 @@ class CsvTarget:
             options.compression or "none",
         )
         return DirectoryTable(self.path, made, self.mode, partition_fields(self.partition_by))
+
+
+def _refuse_coercion(options: WriteOptions) -> None:
+    if options.coerce_timestamps is not None:
+        raise ConfigError("coerce_timestamps is for Iceberg tables; directories keep the source's units")
 
 
 def as_target(target: Any) -> Target:

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from conftest import files_below
 from pyiceberg.catalog.sql import SqlCatalog
 
 import daftwrite as dw
+from conftest import files_below
 from daftwrite.pipeline.events import BatchRead, Committed, Event, FileOpened, FilePublished, RowGroupEncoded
 
 pytestmark = pytest.mark.anyio
@@ -391,6 +391,24 @@ def test_wrong_options_are_refused_by_name(option: str, value: object, tmp_path:
     with pytest.raises(dw.ConfigError, match=option):
         dw.from_arrow(batch(0)).write_parquet(tmp_path / "out", **given)  # type: ignore[arg-type]  # one of many
     assert files_below(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        (dw.ParquetTarget("out"), {"coerce_timestamps": "us"}),
+        (dw.CsvTarget("out"), {"coerce_timestamps": "us"}),
+        (dw.CsvTarget("out"), {"row_group_rows": 5}),
+        (dw.CsvTarget("out"), {"compression_level": 5}),
+        (dw.IcebergTarget("a.b"), {"coerce_timestamps": "s"}),
+        (dw.IcebergTarget("a.b"), {"compression_level": 3}),
+        (dw.IcebergTarget("a.b", mode="overwrite"), {}),
+        (dw.IcebergTarget(5), {}),  # type: ignore[arg-type]  # a wrong type is the point
+    ],
+)
+def test_options_that_a_target_does_not_honour_are_refused(target: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(dw.ConfigError):
+        dw.open_writer(target, **options)
 
 
 def test_the_result_tells_and_shows_its_files(tmp_path: Path) -> None:

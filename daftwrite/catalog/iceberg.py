@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daftwrite.errors import ConfigError, MissingDependency
+from daftwrite.errors import ConfigError, MissingDependency, TableNotFound
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -38,18 +38,22 @@ def embedded_catalog(folder: str | os.PathLike[str] = EMBEDDED_WAREHOUSE) -> Cat
     return SqlCatalog("embedded", uri=f"sqlite:///{path / 'catalog.db'}", warehouse=f"file://{path}")
 
 
-def resolve_identifier(identifier: str, catalog: Catalog | None = None) -> tuple[Catalog, tuple[str, ...]]:
+def resolve_identifier(
+    identifier: str, catalog: Catalog | None = None, *, create: bool = False
+) -> tuple[Catalog, tuple[str, ...]]:
     """Find the catalog and the table name of an identifier.
 
     Args:
         identifier: `"namespace.table"`, or `"catalog.namespace.table"` where `catalog` is configured for pyiceberg.
         catalog: a catalog to use instead of looking for one; the identifier is then a name within it.
+        create: whether the embedded catalog is made when it is missing.
 
     Returns:
         The catalog, and namespace and table as a tuple.
 
     Raises:
         ConfigError: when the identifier has no namespace.
+        TableNotFound: when the embedded catalog would have to be made.
     """
     parts = tuple(identifier.split("."))
     if len(parts) < 2 or not all(parts):
@@ -65,6 +69,11 @@ def resolve_identifier(identifier: str, catalog: Catalog | None = None) -> tuple
     if len(parts) > 2 and parts[0] in configured:
         return load_catalog(parts[0]), parts[1:]
     if not configured:
+        if not create and not Path(EMBEDDED_WAREHOUSE).is_dir():
+            raise TableNotFound(
+                f"table {identifier} doesn't exist: no catalog is configured, and there is no {EMBEDDED_WAREHOUSE}/; "
+                "pass create=True to make it"
+            )
         return embedded_catalog(), parts
     default = _default_name()
     if default not in configured:

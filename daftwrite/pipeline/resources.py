@@ -23,6 +23,12 @@ DEFAULT_MEMORY = 1 << 30
 _ACCOUNTED_SHARE = 0.75
 
 
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class Resources:
     """Memory and threads that one write takes for itself, or several share.
 
@@ -34,7 +40,7 @@ class Resources:
 
     def __init__(self, memory: Size = DEFAULT_MEMORY, *, threads: int | None = None) -> None:
         self.memory = parse_size(memory, "memory")
-        self.threads = threads or len(os.sched_getaffinity(0))
+        self.threads = threads or _processors()
         self.budget = ByteBudget(int(self.memory * _ACCOUNTED_SHARE))
         self._limiters: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, anyio.CapacityLimiter]]
         self._limiters = WeakKeyDictionary()

@@ -20,7 +20,7 @@ from pyiceberg.types import DecimalType, DoubleType, FloatType, IcebergType, Int
 from daftwrite.errors import CommitConflict, CommitStateUnknown, WriteError
 from daftwrite.tables.base import Commit
 from daftwrite.tables.iceberg.append import AppendFiles
-from daftwrite.tables.iceberg.data_file import iceberg_data_file
+from daftwrite.tables.iceberg.data_file import iceberg_data_file, leaf_fields
 from daftwrite.tables.iceberg.prepare import IcebergDetails, partition_path
 
 if TYPE_CHECKING:
@@ -94,8 +94,9 @@ def _stage(transaction: Transaction, commit: Commit) -> int:
     details: IcebergDetails = commit.plan.details
     partitions = {file.path: partition_path(tuple(file.partition.items())) for file in commit.files}
     producer = AppendFiles(transaction, {WRITE_ID_PROPERTY: commit.plan.write_id}, partitions)
+    leaves = leaf_fields(details.schema)
     for file in commit.files:
-        producer.append_data_file(iceberg_data_file(file, details.schema, details.spec_id, details.metrics))
+        producer.append_data_file(iceberg_data_file(file, leaves, details.spec_id, details.metrics))
     try:
         producer.commit()
     except Exception as error:

@@ -102,15 +102,24 @@ def _parse_mode(key: str, text: str) -> tuple[str, int]:
     raise ConfigError(f"table property {key} must be none, counts, truncate(N) or full, not {text!r}")
 
 
-def iceberg_data_file(file: DataFile, schema: Schema, spec_id: int, modes: MetricsModes) -> IcebergDataFile:
-    """Build the `DataFile` that goes into a manifest."""
+def iceberg_data_file(
+    file: DataFile, leaves: Mapping[str, tuple[NestedField, str]], spec_id: int, modes: MetricsModes
+) -> IcebergDataFile:
+    """Build the `DataFile` that goes into a manifest.
+
+    Args:
+        file: the finished file.
+        leaves: what `leaf_fields` tells of the schema it was written with.
+        spec_id: the partition spec it was written under.
+        modes: which statistics the table wants.
+    """
     sizes: dict[int, int] = {}
     values: dict[int, int] = {}
     nulls: dict[int, int] = {}
     nans: dict[int, int] = {}
     lower: dict[int, bytes] = {}
     upper: dict[int, bytes] = {}
-    for position, (path, (field, name)) in enumerate(leaf_fields(schema).items()):
+    for position, (path, (field, name)) in enumerate(leaves.items()):
         statistics = file.statistics.get(path)
         mode, length = modes.mode(name, position)
         if statistics is None or mode == "none":

@@ -73,7 +73,7 @@ class IcebergTable:
             self._table = self._given
             self._identifier = self._given.name()
         else:
-            self._catalog, self._identifier = resolve_identifier(self._given, self._catalog)
+            self._catalog, self._identifier = resolve_identifier(self._given, self._catalog, create=self._create)
             self._table = self._find(self._catalog)
         if self._table is not None:
             self._check_table(self._table)
