@@ -76,7 +76,7 @@ def test_directories(run: Any, tmp_path: Path, form: str, compression: str | Non
         (("write", "x.json", "out"), "can't tell the format"),
         (("write", str(SAMPLE), "out", "--create"), "--create is for Iceberg"),
         (("write", str(SAMPLE), "iceberg:a.b", "--format", "csv"), "--format is for directories"),
-        (("write", str(SAMPLE), "iceberg:a.b"), "doesn't exist; pass create=True"),
+        (("write", str(SAMPLE), "iceberg:a.b"), "doesn't exist"),
         (("write", str(SAMPLE), "s3://bucket/x"), "is not local"),
         (("inspect", "gone"), "not a directory"),
         (("inspect", "iceberg:gone.t"), "doesn't exist"),

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from conftest import files_below
 
 import daftwrite as dw
+from conftest import files_below
 
 DATA = pa.table({"k": ["a", "b", None, "a/b=%é"], "n": [1, 2, 3, 4]})
 

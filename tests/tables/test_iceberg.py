@@ -14,7 +14,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import files_below
 from pyiceberg import types as it
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.conversions import from_bytes
@@ -36,6 +35,7 @@ from pyiceberg.transforms import (
 )
 
 import daftwrite as dw
+from conftest import files_below
 from daftwrite.tables.iceberg.commit import WRITE_ID_PROPERTY
 
 
