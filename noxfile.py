@@ -44,5 +44,5 @@ def docs(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """The benchmarks beside other writers; arguments go to them."""
-    session.install("-e", ".[iceberg,test]")
+    session.install("-e", ".[iceberg,bench]")
     session.run("python", "benchmarks/lineitem_to_iceberg.py", *session.posargs)
