@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import anyio
 import pyarrow as pa
 
 from daftwrite.blocking import run_blocking
-from daftwrite.engine.query import ENGINE_SHARE, Query
+from daftwrite.engine.query import SMALLEST_ENGINE, Query
 from daftwrite.errors import ConfigError
 from daftwrite.pipeline.events import EventHook
 from daftwrite.pipeline.resources import Resources
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table as PyIcebergTable
 
 __all__ = ["DataFrame"]
+
+logger = logging.getLogger("daftwrite")
 
 
 class DataFrame:
@@ -305,21 +308,39 @@ class DataFrame:
         memory: Size | Resources | None,
         on_event: EventHook | None,
     ) -> WriteResult:
-        given = as_resources(memory)
-        source, resources = self._open(given)
-        try:
-            async with WriterContext(target, options, resources, on_event) as writer:
-                await _pump(source, writer)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await source.close()
-        return writer.result
-
-    def _open(self, resources: Resources) -> tuple[Source, Resources]:
         if not isinstance(self._data, Query):
-            return open_source(self._data), resources
-        engine = int(resources.memory * ENGINE_SHARE)
-        return self._data.stream(engine), resources.without_engine(ENGINE_SHARE)
+            resources = memory if isinstance(memory, Resources) else as_resources(memory, engine_share=0)
+            return await _write_source(open_source(self._data), target, options, resources, on_event)
+        resources = as_resources(memory)
+        engine = resources.engine
+        # Several queries of shared resources run side by side.
+        share = max(engine.limit // 4, min(engine.limit, SMALLEST_ENGINE)) if resources is memory else engine.limit
+        reservation = await engine.reserve(share)
+        try:
+            return await _write_source(self._data.stream(share), target, options, resources, on_event)
+        finally:
+            reservation.release()
+
+
+async def _write_source(
+    source: Source, target: Target, options: WriteOptions, resources: Resources, on_event: EventHook | None
+) -> WriteResult:
+    context = WriterContext(target, options, resources, on_event)
+    try:
+        async with context as writer:
+            await _pump(source, writer)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _close(source)
+    return writer.result
+
+
+async def _close(source: Source) -> None:
+    # A landed write must not look like a failed one because its source could not end.
+    try:
+        await source.close()
+    except Exception:
+        logger.exception("the source %r could not be closed", source)
 
 
 async def _pump(source: Source, writer: Writer) -> None:
@@ -331,6 +352,7 @@ async def _pump(source: Source, writer: Writer) -> None:
         batch = None
         with anyio.CancelScope() as pulling:
             write.interruptible(pulling.cancel)
+            write.check()
             batch = await source.next()
         write.interruptible(lambda: None)
         write.read_seconds += time.perf_counter() - begun

@@ -21,6 +21,8 @@ __all__ = ["Sizes", "WritePlan", "new_write_id"]
 DEFAULT_TARGET_FILE_SIZE = 512 << 20
 DEFAULT_ROW_GROUP_SIZE = 128 << 20
 DEFAULT_ROW_GROUP_ROWS = 1 << 20
+# pyarrow begins another row group by itself after so many rows.
+_MOST_ROW_GROUP_ROWS = 64 << 20
 
 
 def new_write_id() -> str:
@@ -47,7 +49,7 @@ class Sizes:
         return Limits(
             file_nbytes=self.target_file_size,
             row_group_nbytes=max(1, min(self.row_group_size, self.target_file_size // 4)),
-            row_group_rows=self.row_group_rows,
+            row_group_rows=min(self.row_group_rows, _MOST_ROW_GROUP_ROWS),
             row_group_arrow_nbytes=max(1, share),
         )
 

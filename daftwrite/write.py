@@ -10,9 +10,10 @@ import anyio
 import pyarrow as pa
 from anyio.abc import TaskGroup
 
+from daftwrite.blocking import run_to_its_end
 from daftwrite.errors import CommitStateUnknown, WriterClosed
 from daftwrite.pipeline.events import BatchRead, Committed, EventHook, quietly
-from daftwrite.pipeline.micropartition import MicroPartition, bounded_slices, decoded_nbytes, encoded_bound
+from daftwrite.pipeline.micropartition import MicroPartition, bounded_slices, decoded_nbytes
 from daftwrite.pipeline.resources import Resources
 from daftwrite.pipeline.source import Batch
 from daftwrite.plan import WritePlan
@@ -59,6 +60,8 @@ class Write:
         self._files: list[DataFile] = []
         self._prepare_seconds = 0.0
         self._begun = time.perf_counter()
+        # Batches are taken one after another, and the last one before the write ends.
+        self.turn = anyio.Lock()
         self._interrupt: Callable[[], None] = lambda: None
         self._stopped = False
 
@@ -101,7 +104,7 @@ class Write:
 
     async def take(self, batch: Batch) -> None:
         """Take all rows of a batch over."""
-        if self._stopped:
+        if self.ended:
             self.check()
             raise WriterClosed("the writer is closed or was aborted")
         await self.plan(batch.schema)
@@ -124,7 +127,9 @@ class Write:
         assert self._plan is not None
         assert self._sizer is not None
         projection = self._plan.projection
-        reservation = await self._resources.budget.reserve(2 * decoded_nbytes(piece) + 512 * piece.num_columns)
+        expected = decoded_nbytes(piece) + projection.added_nbytes(piece.num_rows)
+        worst = expected + self._plan.format.encoded_bound(self._plan.stored_schema, piece.num_rows, expected)
+        reservation = await self._resources.budget.reserve(worst)
         try:
             self.check()
             begun = time.perf_counter()
@@ -132,15 +137,31 @@ class Write:
                 table = projection.apply(piece)
             else:
                 table = await self._resources.prepare(lambda: projection.apply(piece))
-            reservation.shrink_to(int(table.nbytes) + encoded_bound(table))
+            nbytes = int(table.nbytes)
+            bound = self._plan.format.encoded_bound(self._plan.stored_schema, table.num_rows, nbytes)
+            reservation.shrink_to(nbytes + bound)
             self._prepare_seconds += time.perf_counter() - begun
+            self._refuse_stopped()
             await self._sizer.write(MicroPartition(table, reservation))
+            self._refuse_stopped()
+            self._resources.budget.ask_holders()
         except BaseException:
             reservation.release()
             raise
 
+    def _refuse_stopped(self) -> None:
+        if self._stopped:
+            if self._sizer is not None:
+                self._sizer.drop()
+            raise WriterClosed("the writer was aborted")
+
     async def finish(self) -> None:
-        """Write all that is held and end all files."""
+        """Write all that is held and end all files; a batch that comes later is refused."""
+        async with self.turn:
+            self.ended = True
+            await self._finish()
+
+    async def _finish(self) -> None:
         if self._stopped:
             self.check()
             raise WriterClosed("the writer was aborted")
@@ -163,10 +184,10 @@ class Write:
         """Make the files part of the target, whatever is cancelled meanwhile."""
         begun = time.perf_counter()
         snapshot_id = None
+        cancelled = None
         if self._plan is not None and self._context is not None:
             commit = Commit(self._plan, self._files, self._context.ledger, self._resources)
-            with anyio.CancelScope(shield=True):
-                snapshot_id = await self._table.commit(commit)
+            snapshot_id, cancelled = await run_to_its_end(lambda: self._table.commit(commit))
         ended = time.perf_counter()
         self._emit(Committed(len(self._files), snapshot_id))
         self.result = WriteResult(
@@ -176,13 +197,15 @@ class Write:
             snapshot_id=snapshot_id,
             seconds={
                 "read": self.read_seconds,
-                "prepare": self._prepare_seconds,
+                "prepare": self._prepare_seconds + (0.0 if self._context is None else self._context.split_seconds),
                 "encode": 0.0 if self._context is None else self._context.encode_seconds,
                 "commit": ended - begun,
                 "total": ended - self._begun,
             },
             peak_accounted_nbytes=self._resources.budget.peak,
         )
+        if cancelled is not None:
+            raise cancelled
 
     def stop(self) -> None:
         """Let no further work begin; what runs ends by itself."""
@@ -198,6 +221,9 @@ class Write:
         """Delete all that this write made, unless its commit may have landed; report what can't be deleted."""
         if isinstance(error, CommitStateUnknown):
             return
+        await run_to_its_end(lambda: self._undo(error))
+
+    async def _undo(self, error: BaseException) -> None:
         with anyio.move_on_after(_CLEANUP_SECONDS, shield=True) as scope:
             if self._context is not None:
                 for path, failure in await self._context.ledger.undo():

@@ -12,7 +12,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from daftwrite.errors import WriterClosed
 from daftwrite.pipeline.events import EventHook
-from daftwrite.pipeline.resources import DEFAULT_MEMORY, Resources
+from daftwrite.pipeline.resources import DEFAULT_MEMORY, ENGINE_SHARE, Resources
 from daftwrite.pipeline.source import as_batch
 from daftwrite.result import WriteResult
 from daftwrite.sizes import Size
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["SyncWriter", "Writer", "WriterContext", "as_resources", "open_writer"]
 
 
-def as_resources(memory: Size | Resources | None) -> Resources:
-    """Resources from what `memory` takes."""
+def as_resources(memory: Size | Resources | None, *, engine_share: float = ENGINE_SHARE) -> Resources:
+    """Resources from what `memory` takes; `engine_share` is for those made here."""
     if isinstance(memory, Resources):
         return memory
-    return Resources(DEFAULT_MEMORY if memory is None else memory)
+    return Resources(DEFAULT_MEMORY if memory is None else memory, engine_share=engine_share)
 
 
 class Writer:
@@ -42,7 +42,6 @@ class Writer:
 
     def __init__(self, write: Write) -> None:
         self._write = write
-        self._lock = anyio.Lock()
 
     async def write(self, batch: Any) -> None:
         """Take a batch over; returns when there is room for the next one.
@@ -59,7 +58,7 @@ class Writer:
         """
         data = as_batch(batch)
         try:
-            await self._lock.acquire()
+            await self._write.turn.acquire()
         except BaseException:
             self._write.stop()
             raise
@@ -67,7 +66,7 @@ class Writer:
             with anyio.CancelScope(shield=True):
                 await self._write.take(data)
         finally:
-            self._lock.release()
+            self._write.turn.release()
 
     @property
     def result(self) -> WriteResult:
@@ -153,7 +152,8 @@ class WriterContext:
             failed = failed or raised
         if failed is None:
             return False
-        await self._write.undo(failed)
+        if self._write.result is None:
+            await self._write.undo(failed)
         if failed is error:
             return False
         raise failed
@@ -219,4 +219,4 @@ def open_writer(
     options = WriteOptions(
         target_file_size, row_group_size, row_group_rows, compression, compression_level, coerce_timestamps
     )
-    return WriterContext(as_target(target), options, as_resources(memory), on_event)
+    return WriterContext(as_target(target), options, as_resources(memory, engine_share=0), on_event)

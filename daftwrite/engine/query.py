@@ -14,11 +14,10 @@ import pyarrow as pa
 from daftwrite.errors import ConfigError, DaftwriteError
 from daftwrite.pipeline.source import Batch
 
-__all__ = ["ENGINE_SHARE", "Query", "QueryError", "quote_literal"]
+__all__ = ["SMALLEST_ENGINE", "Query", "QueryError", "quote_literal"]
 
-ENGINE_SHARE = 0.35
 _BATCH_ROWS = 32_768
-_SMALLEST_ENGINE = 64 << 20
+SMALLEST_ENGINE = 64 << 20
 
 
 class QueryError(DaftwriteError):
@@ -77,7 +76,7 @@ class QuerySource:
     def __init__(self, sql: str, schema: pa.Schema, memory: int) -> None:
         self.schema: pa.Schema | None = schema
         self._sql = sql
-        self._connection = _connect(max(memory, _SMALLEST_ENGINE))
+        self._connection = _connect(max(memory, SMALLEST_ENGINE))
         self._reader: pa.RecordBatchReader | None = None
         # An abandoned pull goes on in its thread until the interrupt reaches it; closing waits for that.
         self._pulling = threading.Lock()
@@ -119,6 +118,8 @@ def _connect(memory: int) -> duckdb.DuckDBPyConnection:
         },
     )
     connection.execute("set timezone = 'UTC'")
+    # It would print to standard output, also where that is a pipe.
+    connection.execute("set enable_progress_bar = false")
     return connection
 
 

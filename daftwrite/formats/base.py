@@ -71,6 +71,10 @@ class Format(Protocol):
         """The schema that columns are aligned to, or a `SchemaError` naming all that can't be stored."""
         ...
 
+    def encoded_bound(self, schema: pa.Schema, rows: int, nbytes: int) -> int:
+        """The most that rows of `nbytes` in memory take while they are encoded and after, without themselves."""
+        ...
+
     def encode(self, table: pa.Table) -> EncodedRowGroup:
         """Encode rows; pure, thread-safe, no I/O."""
         ...

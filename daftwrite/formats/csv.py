@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from daftwrite.errors import ConfigError, DataError, SchemaError
 from daftwrite.formats.base import EncodedRowGroup, FileSummary
-from daftwrite.pipeline.types import is_list, logical_type
+from daftwrite.pipeline.types import is_list, is_opaque, logical_type
 
 __all__ = ["CODECS", "QUOTING_STYLES", "CsvFormat"]
 
@@ -21,6 +21,7 @@ CODECS = ("none", "gzip", "zstd")
 QUOTING_STYLES = ("needed", "all_valid", "none")
 
 pat = pa.types
+_WIDEST_TEXT = 26
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class CsvFormat:
             kind = logical_type(field.type)
             if is_list(kind) or pat.is_nested(kind):
                 problems.append(f"column '{field.name}': {field.type} is nested, CSV is flat")
-            elif pat.is_duration(kind) or pat.is_interval(kind) or _is_opaque(kind):
+            elif pat.is_duration(kind) or pat.is_interval(kind) or is_opaque(kind):
                 problems.append(f"column '{field.name}': {field.type} has no CSV text")
             elif pat.is_float16(kind):
                 kind = pa.float32()
@@ -82,6 +83,11 @@ class CsvFormat:
         if problems:
             raise SchemaError("the source has types that CSV can't store", problems)
         return pa.schema(fields)
+
+    def encoded_bound(self, schema: pa.Schema, rows: int, nbytes: int) -> int:
+        """The text of each value, and of whole lines while they are joined; see `Format.encoded_bound`."""
+        text = 2 * nbytes + rows * sum(_WIDEST_TEXT + len(self.null_text) for _ in schema)
+        return 3 * text
 
     def encode(self, table: pa.Table) -> EncodedRowGroup:
         """Turn rows into lines; see `Format.encode`."""
@@ -104,8 +110,11 @@ class CsvFormat:
         return (self.delimiter.join(quoted.to_pylist()) + "\n").encode()
 
     def _lines(self, batch: pa.RecordBatch) -> pa.Buffer:
-        texts = [self._text(column, field.name) for field, column in zip(batch.schema, batch.columns, strict=True)]
-        if batch.num_columns == 1 and not self.null_text and batch.column(0).null_count:
+        alone = batch.num_columns == 1
+        texts = [
+            self._text(column, field.name, alone) for field, column in zip(batch.schema, batch.columns, strict=True)
+        ]
+        if alone and not self.null_text and batch.column(0).null_count:
             raise DataError(
                 f"column '{batch.schema.names[0]}' is the only one, so a null in it would be an empty line, which "
                 "readers skip; set null_text"
@@ -114,7 +123,7 @@ class CsvFormat:
         ended = pc.binary_join_element_wise(rows, pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string()))
         return _contents(ended)
 
-    def _text(self, column: pa.Array, name: str) -> pa.Array:
+    def _text(self, column: pa.Array, name: str, alone: bool) -> pa.Array:
         text = _cast_to_text(column, name)
         if self.quoting_style == "all_valid":
             text = _quote(text)
@@ -124,9 +133,12 @@ class CsvFormat:
             text = self._quote_needed(text, name)
         return pc.fill_null(text, pa.scalar(self.null_text, pa.large_string())) if text.null_count else text
 
-    def _quote_needed(self, text: pa.Array, name: str) -> pa.Array:
+    def _quote_needed(self, text: pa.Array, name: str, alone: bool = False) -> pa.Array:
         special = f'["\r\n{re.escape(self.delimiter)}]|^\\s|\\s$'
         needs = pc.or_(pc.match_substring_regex(text, special), pc.equal(text, self.null_text))
+        if alone:
+            # An empty line is skipped by readers.
+            needs = pc.or_(needs, pc.equal(text, ""))
         if not pc.any(needs).as_py():
             return text
         if self.quoting_style == "none":
@@ -182,10 +194,6 @@ class _Collected(io.RawIOBase):
     def take(self) -> list[pa.Buffer]:
         pieces, self._pieces = self._pieces, []
         return pieces
-
-
-def _is_opaque(kind: pa.DataType) -> bool:
-    return isinstance(kind, pa.BaseExtensionType) and kind != pa.uuid()
 
 
 def _is_plain(kind: pa.DataType, delimiter: str) -> bool:

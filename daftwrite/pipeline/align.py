@@ -34,6 +34,14 @@ class Projection:
         """The schema of aligned batches."""
         return self.target if self.labels is None else self.labels
 
+    def added_nbytes(self, rows: int) -> int:
+        """Bytes that aligning so many rows may add: wider types, and columns of nulls."""
+        width = 0
+        for field, index in zip(self.target, self.indices, strict=True):
+            if index is None or field.type != self.source.field(index).type:
+                width += _width(field.type)
+        return rows * width
+
     def check(self, schema: pa.Schema) -> None:
         """Refuse a batch whose schema differs from the one that was planned.
 
@@ -71,6 +79,15 @@ class Projection:
         if self.labels is not None:
             columns = [relabel(column, field.type) for column, field in zip(columns, self.labels, strict=True)]
         return pa.Table.from_arrays(columns, schema=self.stored)
+
+
+def _width(kind: pa.DataType) -> int:
+    if pa.types.is_nested(kind):
+        return sum(_width(kind.field(i).type) for i in range(kind.num_fields)) + 4
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return 4
 
 
 def _describe(field: pa.Field | None) -> str:

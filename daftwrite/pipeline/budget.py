@@ -176,6 +176,11 @@ class ByteBudget:
             _call_on(ticket.loop, ticket.grant)
         self._ask_holders()
 
+    def ask_holders(self) -> None:
+        """Ask holders again, for one that holds more than it did when a ticket began to wait."""
+        with self._lock:
+            self._ask_holders()
+
     def _ask_holders(self) -> None:
         if not self._tickets:
             return

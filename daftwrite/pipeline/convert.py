@@ -112,8 +112,10 @@ def _convert_map(array: pa.MapArray, target: pa.MapType, path: str) -> pa.Array:
 
 def _convert_struct(array: pa.StructArray, target: pa.StructType, path: str) -> pa.Array:
     index = {field.name: i for i, field in enumerate(array.type)}
+    # Flattened, a child is null where the struct is: what lies under a null must not be looked at.
+    flat = array.flatten() if array.null_count else [array.field(i) for i in range(array.type.num_fields)]
     children = [
-        convert(array.field(index[field.name]), field.type, f"{path}.{field.name}")
+        convert(flat[index[field.name]], field.type, f"{path}.{field.name}")
         if field.name in index
         else pa.nulls(len(array), field.type)
         for field in target

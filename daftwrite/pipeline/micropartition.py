@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from daftwrite.pipeline.budget import Reservation
+from daftwrite.pipeline.types import is_list
 
-__all__ = ["MicroPartition", "bounded_slices", "decoded_nbytes", "encoded_bound"]
+__all__ = ["MicroPartition", "bounded_slices", "decoded_nbytes"]
 
 
 @dataclass(slots=True)
@@ -47,6 +48,10 @@ def _column_nbytes(column: pa.Array | pa.ChunkedArray) -> int:
         return _text_nbytes(column)
     if pa.types.is_null(column.type):
         return 8 * len(column)
+    if pa.types.is_struct(column.type):
+        return len(column) // 8 + sum(_column_nbytes(child) for child in column.flatten())
+    if is_list(column.type):
+        return 5 * len(column) + _column_nbytes(column.flatten())
     return int(column.nbytes)
 
 
@@ -85,9 +90,3 @@ def bounded_slices(batch: pa.RecordBatch | pa.Table, limit: int) -> Iterator[pa.
     step = -(-batch.num_rows // pieces)
     for start in range(0, batch.num_rows, step):
         yield from bounded_slices(batch.slice(start, step), limit)
-
-
-def encoded_bound(table: pa.Table) -> int:
-    """An upper bound of what rows take once encoded, before compression, with some room for page headers."""
-    narrow = sum(1 for field in table.schema if pa.types.is_integer(field.type) and field.type.bit_width < 32)
-    return int(table.nbytes) + 3 * narrow * int(table.num_rows) + 512 * int(table.num_columns)

@@ -12,14 +12,16 @@ from weakref import WeakKeyDictionary
 import anyio
 import anyio.to_thread
 
+from daftwrite.errors import ConfigError
 from daftwrite.pipeline.budget import ByteBudget
 from daftwrite.sizes import Size, parse_size
 
-__all__ = ["DEFAULT_MEMORY", "Resources"]
+__all__ = ["DEFAULT_MEMORY", "ENGINE_SHARE", "Resources"]
 
 T = TypeVar("T")
 
 DEFAULT_MEMORY = 1 << 30
+ENGINE_SHARE = 0.35
 _ACCOUNTED_SHARE = 0.75
 
 
@@ -36,19 +38,21 @@ class Resources:
         memory: bytes that the writes together may use, such as `"512 MiB"`. About three quarters are accounted
             for; the rest is the share of allocators and libraries. Default 1 GiB.
         threads: encoding threads for each event loop. Default: the processors this process may use.
+        engine_share: the part of the memory that is kept for the query engines of frames that read files.
     """
 
-    def __init__(self, memory: Size = DEFAULT_MEMORY, *, threads: int | None = None) -> None:
+    def __init__(
+        self, memory: Size = DEFAULT_MEMORY, *, threads: int | None = None, engine_share: float = ENGINE_SHARE
+    ) -> None:
         self.memory = parse_size(memory, "memory")
+        if not 0 <= engine_share < 1:
+            raise ConfigError(f"engine_share must be from 0 to below 1, not {engine_share!r}")
+        self.engine = ByteBudget(max(1, int(self.memory * engine_share)))
         self.threads = threads or _processors()
-        self.budget = ByteBudget(int(self.memory * _ACCOUNTED_SHARE))
+        self.budget = ByteBudget(max(1, int((self.memory - self.engine.limit) * _ACCOUNTED_SHARE)))
         self._limiters: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, anyio.CapacityLimiter]]
         self._limiters = WeakKeyDictionary()
         self._lock = threading.Lock()
-
-    def without_engine(self, share: float) -> Resources:
-        """Resources of the memory that remains when a query engine takes its share."""
-        return Resources(max(1, int(self.memory * (1 - share))), threads=self.threads)
 
     async def encode(self, work: Callable[[], T]) -> T:
         """Run CPU work of the writer stack in one of `threads` worker threads."""

@@ -63,6 +63,11 @@ def is_list(kind: pa.DataType) -> bool:
     )
 
 
+def is_opaque(kind: pa.DataType) -> bool:
+    """Whether a type is an extension whose storage doesn't tell its meaning."""
+    return isinstance(kind, pa.BaseExtensionType) and kind != pa.uuid()
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether values are variable-length text."""
     return bool(pat.is_string(kind) or pat.is_large_string(kind) or pat.is_string_view(kind))
@@ -94,7 +99,7 @@ def conversion_problems(
         yield from conversion_problems(source.item_type, target.item_type, f"{path}.value", coerce_timestamps)
     elif pat.is_struct(target) and pat.is_struct(source):
         yield from _struct_problems(source, target, path, coerce_timestamps)
-    elif isinstance(source, pa.BaseExtensionType) and source != pa.uuid():
+    elif is_opaque(source):
         yield f"column '{path}': extension type {type_name(source)} is not supported"
     elif not _widens(source, target, coerce_timestamps):
         yield f"column '{path}': {type_name(source)} can't be stored as {type_name(target)}{_hint(source, target)}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from daftwrite.errors import AlreadyExists
 from daftwrite.storage.base import Pending, Storage, StoredObject, Upload
 
@@ -39,6 +41,10 @@ class Ledger:
         self._pending[path] = pending
         del self._open[path]
         return pending
+
+    def expect_published(self, pendings: Iterable[Pending]) -> None:
+        """Say that finished uploads may become visible without `publish` being called here."""
+        self._attempted.update(pending.path for pending in pendings)
 
     async def publish(self, pending: Pending) -> StoredObject:
         """Publish a finished upload."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -21,13 +22,14 @@ from daftwrite.storage.base import Pending
 from daftwrite.storage.local import Staging, local_path, publish_file, remove_file, sync_directory
 from daftwrite.tables.base import Commit, WriteOptions
 from daftwrite.writers.partition_key import PartitionKey
-from daftwrite.writers.split import source_type
+from daftwrite.writers.split import partition_problems, source_type
 from daftwrite.writers.transforms import PartitionField
 
 __all__ = ["INTENT_FOLDER", "MODES", "DirectoryTable", "HiveNaming", "complete_intents"]
 
 MODES = ("error", "append")
 INTENT_FOLDER = "_daftwrite"
+_CLAIMS = 100
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _HIVE_SAFE = " ,+-_.~!$&()@;"
 
@@ -56,7 +58,7 @@ class HiveNaming:
 
 
 def _escape(text: str) -> str:
-    return quote(text, safe=_HIVE_SAFE) or _HIVE_NULL
+    return quote(text, safe=_HIVE_SAFE)
 
 
 class DirectoryTable:
@@ -130,13 +132,11 @@ class DirectoryTable:
         )
 
     def _body(self, schema: pa.Schema) -> tuple[str, ...]:
-        problems = []
+        problems = partition_problems(self._partition_by, schema)
         for field in self._partition_by:
             kind = source_type(schema, field.source)
-            if kind is None:
-                problems.append(f"column '{field.source}' is not in the source, and partition_by names it")
-            elif not field.transform.accepts(kind):
-                problems.append(f"column '{field.source}': {field.transform.name} doesn't take {kind}")
+            if kind is not None and pa.types.is_binary(kind) and field.transform.name in ("identity", "truncate"):
+                problems.append(f"column '{field.source}': a path can't hold binary values")
         if problems:
             raise SchemaError("partition_by doesn't fit the source", problems)
         moved = {f.source for f in self._partition_by if f.transform.name == "identity" and f.source in schema.names}
@@ -161,6 +161,8 @@ class DirectoryTable:
         intent = _intent_path(self._path, commit.plan.write_id)
         pendings = commit.ledger.pending
         await commit.resources.blocking(lambda: _write_intent(intent, pendings))
+        # From now on another append may publish them for us.
+        commit.ledger.expect_published(pendings)
         try:
             for pending in pendings:
                 await commit.ledger.publish(pending)
@@ -183,7 +185,11 @@ def _reveal(staging: Staging) -> None:
         if os.path.lexists(staging.final):
             raise AlreadyExists(f"{staging.final} appeared while it was being written")
         os.rename(staging.staged, staging.final)
-        sync_directory(parent)
+        try:
+            sync_directory(parent)
+        except OSError:
+            os.rename(staging.final, staging.staged)
+            raise
     except AlreadyExists:
         shutil.rmtree(staging.staged, ignore_errors=True)
         raise
@@ -202,7 +208,7 @@ def _write_intent(path: str, pendings: tuple[Pending, ...]) -> None:
     files = [{"file": os.path.relpath(p.path, root), "temporary": os.path.relpath(p.token, root)} for p in pendings]
     temporary = f"{path}.tmp"
     try:
-        os.makedirs(folder, exist_ok=True)
+        _make_folder_and_claim(folder, temporary)
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump({"mode": "append", "files": files}, file)
             file.flush()
@@ -214,12 +220,21 @@ def _write_intent(path: str, pendings: tuple[Pending, ...]) -> None:
         raise StoreError(f"can't write {path}: {error.strerror}") from error
 
 
+def _make_folder_and_claim(folder: str, temporary: str) -> None:
+    # Another append that ends just now may remove the empty folder.
+    for _ in range(_CLAIMS):
+        os.makedirs(folder, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o666))
+            return
+    raise FileNotFoundError(2, "the folder keeps disappearing", folder)
+
+
 def _remove_intent(path: str) -> None:
-    remove_file(path)
-    try:
+    # One that stays is harmless: completing it again changes nothing.
+    with contextlib.suppress(OSError):
+        remove_file(path)
         os.rmdir(os.path.dirname(path))
-    except OSError:
-        return
 
 
 def complete_intents(root: str) -> None:
@@ -243,5 +258,10 @@ def complete_intents(root: str) -> None:
 
 
 def _publish_logged(temporary: str, path: str) -> None:
-    if os.path.exists(temporary):
-        publish_file(temporary, path)
+    if not os.path.exists(temporary):
+        return
+    if os.path.exists(path) and os.path.getsize(path) == 0 < os.path.getsize(temporary):
+        # The claim of a publish without hard links that was killed before its rename.
+        os.replace(temporary, path)
+        return
+    publish_file(temporary, path)

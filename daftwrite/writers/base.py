@@ -87,6 +87,7 @@ class WriteContext:
         model: how many encoded bytes a byte in memory becomes, over the whole write.
         failure: the first error of a background job.
         encode_seconds: time spent encoding, in all threads together.
+        split_seconds: time spent splitting by partition.
         stopped: whether no further work may begin.
         on_failure: called once, when the first background job fails.
     """
@@ -102,6 +103,7 @@ class WriteContext:
     model: SizeModel = field(default_factory=SizeModel)
     failure: BaseException | None = None
     encode_seconds: float = 0.0
+    split_seconds: float = 0.0
     stopped: bool = False
     on_failure: Callable[[], None] = lambda: None
     _sequence: itertools.count[int] = field(default_factory=itertools.count)

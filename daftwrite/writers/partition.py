@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 from daftwrite.pipeline.micropartition import MicroPartition
 from daftwrite.result import DataFile
@@ -38,12 +39,19 @@ class PartitionSizer:
             await self._sizer(UNPARTITIONED).write(part)
             return
         splitter = self._splitter
+        begun = time.perf_counter()
         pieces = await self._context.resources.prepare(lambda: splitter.split(part.table))
+        self._context.split_seconds += time.perf_counter() - begun
         share = part.reservation.nbytes / part.rows
         for i, (key, table) in enumerate(pieces):
             last = i == len(pieces) - 1
             nbytes = part.reservation.nbytes if last else math.floor(share * table.num_rows)
-            await self._sizer(key).write(MicroPartition(table, part.reservation.split(nbytes)))
+            piece = MicroPartition(table, part.reservation.split(nbytes))
+            try:
+                await self._sizer(key).write(piece)
+            except BaseException:
+                piece.release()
+                raise
 
     async def close(self) -> list[DataFile]:
         """End all files; see `Writer.close`."""

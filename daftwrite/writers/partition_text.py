@@ -54,9 +54,9 @@ def _plain_text(kind: pa.DataType, value: Any) -> str:
             return _day(value)
         if pat.is_timestamp(kind):
             zone = "" if kind.tz is None else "+00:00"
-            return _moment(value, kind.unit).isoformat() + zone
+            return _exact(_moment(value, kind.unit).isoformat(), value, kind.unit) + zone
         if pat.is_time(kind):
-            return _moment(value, kind.unit).time().isoformat()
+            return _exact(_moment(value, kind.unit).time().isoformat(), value, kind.unit)
     except OverflowError:
         return str(value)
     if isinstance(value, bool):
@@ -68,6 +68,14 @@ def _plain_text(kind: pa.DataType, value: Any) -> str:
     if pat.is_decimal(kind):
         return f"{value:f}"
     return str(value)
+
+
+def _exact(text: str, value: int, unit: str) -> str:
+    """Python's text of a time, with the nanoseconds that it doesn't hold."""
+    if unit != "ns" or value % 1000 == 0:
+        return text
+    micros = "" if "." in text else ".000000"
+    return f"{text}{micros}{value % 1000:03d}"
 
 
 def _moment(value: int, unit: str) -> dt.datetime:

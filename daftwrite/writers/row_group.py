@@ -50,15 +50,21 @@ class RowGroupSizer:
         """Submit what is held as one row group; nothing happens when nothing is."""
         if self._reservation is None:
             return
-        table = pa.concat_tables(self._pieces)
-        self.file.submit(table, self.nbytes, self._reservation)
-        self._pieces, self._reservation = [], None
-        self.rows = self.nbytes = self._small = 0
+        table, nbytes, reservation = pa.concat_tables(self._pieces), self.nbytes, self._reservation
+        self._forget()
+        try:
+            self.file.submit(table, nbytes, reservation)
+        except BaseException:
+            reservation.release()
+            raise
 
     def drop(self) -> None:
         """Give up what is held."""
         if self._reservation is not None:
             self._reservation.release()
+        self._forget()
+
+    def _forget(self) -> None:
         self._pieces, self._reservation = [], None
         self.rows = self.nbytes = self._small = 0
 

@@ -15,7 +15,7 @@ from daftwrite.writers.partition_key import PartitionKey
 from daftwrite.writers.partition_text import physical_values, value_text
 from daftwrite.writers.transforms import PartitionField
 
-__all__ = ["PartitionSplitter"]
+__all__ = ["PartitionSplitter", "partition_problems", "source_type"]
 
 _GROUPS_TAKEN_APART = 256
 _NAN_BITS = 0x7FF8000000000000
@@ -92,6 +92,18 @@ def source_type(schema: pa.Schema, path: str) -> pa.DataType | None:
             return None
         kind = kind.field(kind.get_field_index(name)).type
     return kind
+
+
+def partition_problems(fields: Sequence[PartitionField], schema: pa.Schema) -> list[str]:
+    """A sentence for each field whose column isn't there or has a type that the transform doesn't take."""
+    problems = []
+    for field in fields:
+        kind = source_type(schema, field.source)
+        if kind is None:
+            problems.append(f"column '{field.source}' is not in the source, and partition_by names it")
+        elif not field.transform.accepts(kind):
+            problems.append(f"column '{field.source}': {field.transform.name} doesn't take {kind}")
+    return problems
 
 
 def _key_column(table: pa.Table, field: PartitionField) -> pa.Array:

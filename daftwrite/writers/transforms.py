@@ -288,7 +288,11 @@ def _truncate(array: pa.Array, width: int) -> pa.Array:
     if pat.is_decimal(kind):
         return _truncate_decimals(array, width)
     values = _to_numpy(array)
-    return _from_numpy(values - np.mod(values, width), array, kind)
+    # Below the least value it wraps around, as in the Java library.
+    cut = values - np.mod(values, width)
+    if pat.is_int32(kind):
+        cut = cut.astype(np.int32).astype(np.int64)
+    return _from_numpy(cut, array, kind)
 
 
 def _truncate_decimals(array: pa.Array, width: int) -> pa.Array:

@@ -14,7 +14,7 @@ from daftwrite.formats.parquet.assemble import MAGIC, ParquetAssembler, RowGroup
 from daftwrite.formats.parquet.encodings import dictionary_columns
 from daftwrite.formats.parquet.footer import split_file
 from daftwrite.formats.parquet.statistics import count_nans, leaves, read_statistics
-from daftwrite.pipeline.types import is_list, logical_type
+from daftwrite.pipeline.types import is_list, is_opaque, logical_type
 
 __all__ = ["CODECS", "ParquetFormat"]
 
@@ -65,6 +65,11 @@ class ParquetFormat:
         if problems:
             raise SchemaError("the source has types that Parquet can't store", problems)
         return pa.schema(fields)
+
+    def encoded_bound(self, schema: pa.Schema, rows: int, nbytes: int) -> int:
+        """Plain encoding, where narrow integers take four bytes; see `Format.encoded_bound`."""
+        narrow = sum(1 for field in schema if pa.types.is_integer(field.type) and field.type.bit_width < 32)
+        return nbytes + 3 * narrow * rows + 512 * len(schema)
 
     def encode(self, table: pa.Table) -> EncodedRowGroup:
         """Encode rows as one row group; see `Format.encode`."""
@@ -121,10 +126,6 @@ def _stored_type(kind: pa.DataType, path: str, problems: list[str]) -> pa.DataTy
         return pa.time32("ms")
     if pa.types.is_decimal(kind) and kind.precision <= 38:
         return pa.decimal128(kind.precision, kind.scale)
-    if pa.types.is_interval(kind) or pa.types.is_union(kind) or _is_opaque(kind):
+    if pa.types.is_interval(kind) or pa.types.is_union(kind) or is_opaque(kind):
         problems.append(f"column '{path}': {kind} has no Parquet type")
     return kind
-
-
-def _is_opaque(kind: pa.DataType) -> bool:
-    return isinstance(kind, pa.BaseExtensionType) and kind != pa.uuid()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyiceberg.manifest import DataFile, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.table import Transaction
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 from pyiceberg.table.update.snapshot import _FastAppendFiles
 
@@ -26,9 +27,16 @@ class AppendFiles(_FastAppendFiles):
         transaction: the transaction to stage the snapshot in.
         properties: goes into the snapshot summary.
         partitions: location of a data file to the path of its partition.
+        validate: called with the refreshed schema before pyiceberg itself tries again; raises to give up.
     """
 
-    def __init__(self, transaction: Transaction, properties: Mapping[str, str], partitions: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        transaction: Transaction,
+        properties: Mapping[str, str],
+        partitions: Mapping[str, str],
+        validate: Callable[[TableMetadata], None],
+    ) -> None:
         super().__init__(
             operation=Operation.APPEND,
             transaction=transaction,
@@ -36,6 +44,17 @@ class AppendFiles(_FastAppendFiles):
             snapshot_properties=dict(properties),
         )
         self._partitions = partitions
+        self._validate = validate
+
+    def discard(self) -> None:
+        """Delete the manifests and lists written so far, once it is certain that no snapshot refers to them."""
+        super()._clean_all_uncommitted()
+
+    def _clean_all_uncommitted(self) -> None:
+        """Nothing: pyiceberg cleans up after refusals, also after those of a commit that had landed before."""
+
+    def _validate_concurrency(self) -> None:
+        self._validate(self._transaction.table_metadata)
 
     def _manifests(self) -> list[ManifestFile]:
         added, self._added_data_files = self._added_data_files, []

@@ -8,13 +8,18 @@ import time
 from typing import TYPE_CHECKING
 
 from pyiceberg.exceptions import (
+    BadRequestError,
     CommitFailedException,
+    ForbiddenError,
     NoSuchTableError,
     TableAlreadyExistsError,
+    UnauthorizedError,
     ValidationException,
 )
 from pyiceberg.schema import Schema
 from pyiceberg.table import Transaction
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import AssertCurrentSchemaId
 from pyiceberg.types import DecimalType, DoubleType, FloatType, IcebergType, IntegerType, LongType
 
 from daftwrite.errors import CommitConflict, CommitStateUnknown, WriteError
@@ -35,7 +40,15 @@ WRITE_ID_PROPERTY = "daftwrite.write-id"
 _ROUNDS = 6
 _STATUS_CHECKS = 3
 _FIRST_WAIT_SECONDS = 0.1
-_REFUSALS = (CommitFailedException, ValidationException, NoSuchTableError, TableAlreadyExistsError)
+_WORTH_A_RETRY = (CommitFailedException, ValidationException)
+_REFUSALS = (
+    *_WORTH_A_RETRY,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    BadRequestError,
+    ForbiddenError,
+    UnauthorizedError,
+)
 
 
 def find_landed(table: PyIcebergTable, write_id: str) -> int | None:
@@ -55,54 +68,67 @@ def append(table: PyIcebergTable, commit: Commit) -> int:
     """
     for round_ in range(_ROUNDS):
         _refresh(table, commit)
-        landed = find_landed(table, commit.plan.write_id)
-        if landed is not None:
-            return landed
-        _check_still_fits(table, commit)
+        _check_still_fits(table.metadata, commit)
         transaction = Transaction(table, autocommit=False)
-        snapshot_id = _stage(transaction, commit)
+        transaction._stage((), (AssertCurrentSchemaId.model_validate({"current-schema-id": table.metadata.current_schema_id}),))
+        producer = _stage(transaction, commit)
         try:
             transaction.commit_transaction()
-            return snapshot_id
-        except _REFUSALS as error:
-            if isinstance(error, NoSuchTableError) or round_ == _ROUNDS - 1:
+            return producer.snapshot_id
+        except Exception as error:
+            refused = isinstance(error, _REFUSALS)
+            landed = _look_for(table, commit, error, certain=refused)
+            if landed is not None:
+                return landed
+            producer.discard()
+            if not isinstance(error, _WORTH_A_RETRY) or round_ == _ROUNDS - 1:
                 raise _conflict(commit, f"the catalog refused the commit: {error}") from error
             wait = _FIRST_WAIT_SECONDS * 2**round_ * random.uniform(0.5, 1.5)
             logger.info("commit to %s was refused (%s), trying again in %.1f s", commit.plan.target, error, wait)
             time.sleep(wait)
-        except Exception as error:
-            return _resolve_doubt(table, commit, error)
     raise AssertionError("unreachable")
 
 
 def create_and_append(transaction: CreateTableTransaction, commit: Commit) -> int | None:
     """Create the table with the files in it, in one commit; without files it becomes an empty table."""
     table = transaction._table
-    snapshot_id = _stage(transaction, commit) if commit.files else None
+    uuid = table.metadata.table_uuid
+    producer = _stage(transaction, commit) if commit.files else None
+    snapshot_id = None if producer is None else producer.snapshot_id
     try:
         transaction.commit_transaction()
         return snapshot_id
-    except _REFUSALS as error:
-        for producer in transaction._snapshot_producers:
-            producer._clean_all_uncommitted()
-        raise _conflict(commit, f"the catalog refused to create the table: {error}") from error
     except Exception as error:
-        return _resolve_doubt(table, commit, error)
+        fresh = _load_fresh(table, commit, error, certain=isinstance(error, _REFUSALS))
+        if fresh is not None and fresh.metadata.table_uuid == uuid:
+            return snapshot_id
+        if fresh is None and not isinstance(error, _REFUSALS):
+            raise _unknown(commit, error) from error
+        if producer is not None:
+            producer.discard()
+        raise _conflict(commit, f"the catalog refused to create the table: {error}") from error
 
 
-def _stage(transaction: Transaction, commit: Commit) -> int:
+def _stage(transaction: Transaction, commit: Commit) -> AppendFiles:
     details: IcebergDetails = commit.plan.details
     partitions = {file.path: partition_path(tuple(file.partition.items())) for file in commit.files}
-    producer = AppendFiles(transaction, {WRITE_ID_PROPERTY: commit.plan.write_id}, partitions)
+
+    def validate(metadata: TableMetadata) -> None:
+        try:
+            _check_still_fits(metadata, commit)
+        except CommitConflict as error:
+            raise ValidationException(str(error)) from error
+
+    producer = AppendFiles(transaction, {WRITE_ID_PROPERTY: commit.plan.write_id}, partitions, validate)
     leaves = leaf_fields(details.schema)
     for file in commit.files:
         producer.append_data_file(iceberg_data_file(file, leaves, details.spec_id, details.metrics))
     try:
         producer.commit()
     except Exception as error:
-        producer._clean_all_uncommitted()
+        producer.discard()
         raise WriteError(f"can't write the manifests of table {commit.plan.target}: {error}") from error
-    return producer.snapshot_id
+    return producer
 
 
 def _refresh(table: PyIcebergTable, commit: Commit) -> None:
@@ -123,14 +149,57 @@ def _another_has_its_name(table: PyIcebergTable) -> bool:
         return False
 
 
-def _check_still_fits(table: PyIcebergTable, commit: Commit) -> None:
+def _load_fresh(table: PyIcebergTable, commit: Commit, error: Exception, *, certain: bool) -> PyIcebergTable | None:
+    """The table as it is now, or None when there is none; looks a few times where the answer is not certain.
+
+    Raises:
+        CommitStateUnknown: when the catalog doesn't tell.
+    """
+    failure: Exception = error
+    for check in range(_STATUS_CHECKS):
+        if check or not certain:
+            time.sleep(_FIRST_WAIT_SECONDS * 2**check)
+        try:
+            return table.catalog.load_table(table.name())
+        except NoSuchTableError:
+            if certain:
+                return None
+        except Exception as raised:
+            failure = raised
+            logger.info("can't check whether the commit to %s landed: %s", commit.plan.target, raised)
+    if failure is not error:
+        raise _unknown(commit, error) from error
+    return None
+
+
+def _look_for(table: PyIcebergTable, commit: Commit, error: Exception, *, certain: bool) -> int | None:
+    """The id of our snapshot, if the commit landed in spite of an error; None if it certainly did not.
+
+    Raises:
+        CommitStateUnknown: when neither is certain.
+    """
     details: IcebergDetails = commit.plan.details
-    metadata = table.metadata
+    for check in range(1 if certain else _STATUS_CHECKS):
+        if check:
+            time.sleep(_FIRST_WAIT_SECONDS * 2**check)
+        fresh = _load_fresh(table, commit, error, certain=certain)
+        if fresh is None or str(fresh.metadata.table_uuid) != details.table_uuid:
+            break
+        landed = find_landed(fresh, commit.plan.write_id)
+        if landed is not None:
+            return landed
+    if certain:
+        return None
+    raise _unknown(commit, error) from error
+
+
+def _check_still_fits(metadata: TableMetadata, commit: Commit) -> None:
+    details: IcebergDetails = commit.plan.details
     if str(metadata.table_uuid) != details.table_uuid:
         raise _conflict(commit, "another table has its name now")
     if details.spec_id not in metadata.specs():
         raise _conflict(commit, f"partition spec {details.spec_id} was dropped meanwhile")
-    problem = _schema_problem(details.schema, table.schema())
+    problem = _schema_problem(details.schema, metadata.schema())
     if problem:
         raise _conflict(commit, f"its schema changed meanwhile: {problem}")
 
@@ -138,10 +207,9 @@ def _check_still_fits(table: PyIcebergTable, commit: Commit) -> None:
 def _schema_problem(written: Schema, current: Schema) -> str | None:
     if written == current:
         return None
-    known = set(written.field_ids)
-    for field in current.fields:
-        if field.required and field.field_id not in known:
-            return f"column '{field.name}' is new and required"
+    for number in set(current.field_ids) - set(written.field_ids):
+        if current.find_field(number).required:
+            return f"column '{current.find_column_name(number)}' is new and required"
     for number in written.field_ids:
         name = current.find_column_name(number)
         if name is None:
@@ -163,23 +231,13 @@ def _readable_as(before: IcebergType, now: IcebergType) -> bool:
     return (promoted[0] and isinstance(now, LongType)) or (promoted[1] and isinstance(now, DoubleType))
 
 
-def _resolve_doubt(table: PyIcebergTable, commit: Commit, error: Exception) -> int:
-    for check in range(_STATUS_CHECKS):
-        time.sleep(_FIRST_WAIT_SECONDS * 2**check)
-        try:
-            fresh = table.catalog.load_table(table.name())
-        except Exception as failure:
-            logger.info("can't check whether the commit to %s landed: %s", commit.plan.target, failure)
-            continue
-        landed = find_landed(fresh, commit.plan.write_id)
-        if landed is not None:
-            return landed
-    raise CommitStateUnknown(
+def _unknown(commit: Commit, error: Exception) -> CommitStateUnknown:
+    return CommitStateUnknown(
         f"nobody can tell whether the commit to {commit.plan.target} landed (write id {commit.plan.write_id}); "
         f"its {len(commit.files)} files are kept: {error}",
         write_id=commit.plan.write_id,
         files=commit.files,
-    ) from error
+    )
 
 
 def _conflict(commit: Commit, reason: str) -> CommitConflict:

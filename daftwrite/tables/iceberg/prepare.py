@@ -33,7 +33,7 @@ from daftwrite.tables.base import WriteOptions
 from daftwrite.tables.iceberg.data_file import MetricsModes
 from daftwrite.tables.iceberg.types import arrow_schema, file_schema
 from daftwrite.writers.partition_key import PartitionKey
-from daftwrite.writers.split import source_type
+from daftwrite.writers.split import partition_problems
 from daftwrite.writers.transforms import PartitionField, Transform
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def new_partition_spec(fields: Sequence[PartitionField], schema: Schema) -> Part
         SchemaError: when a column isn't there, or a transform doesn't take its type; all are listed.
     """
     arrow = arrow_schema(schema)
-    problems = check_partition_fields(fields, arrow)
+    problems = partition_problems(fields, arrow)
     if problems:
         raise SchemaError("partition_by doesn't fit the source", problems)
     return PartitionSpec(
@@ -252,18 +252,6 @@ def new_partition_spec(fields: Sequence[PartitionField], schema: Schema) -> Part
             for i, field in enumerate(fields)
         )
     )
-
-
-def check_partition_fields(fields: Sequence[PartitionField], schema: pa.Schema) -> list[str]:
-    """A sentence for each field whose column isn't there or has a type that the transform doesn't take."""
-    problems = []
-    for field in fields:
-        kind = source_type(schema, field.source)
-        if kind is None:
-            problems.append(f"column '{field.source}' is not in the source, and partition_by names it")
-        elif not field.transform.accepts(kind):
-            problems.append(f"column '{field.source}': {field.transform.name} doesn't take {kind}")
-    return problems
 
 
 def _iceberg_transform(transform: Transform) -> IcebergTransform[Any, Any]:

@@ -92,7 +92,7 @@ class IcebergTable:
     def _check_table(self, table: PyIcebergTable) -> None:
         name = ".".join(self._identifier)
         refuse_unsupported(name, table.metadata.format_version, table.properties)
-        _local(name, table.location_provider().new_data_location("x"))
+        _check_location(table)
         if self._partition_by:
             present = [str(field) for field in self._spec_fields(table)]
             asked = [f"{field.name}: {field.transform}({field.source})" for field in self._partition_by]
@@ -109,16 +109,12 @@ class IcebergTable:
         try:
             if self._table is None:
                 self._table = self._stage(schema, options)
-                self._check_table_location()
+                _check_location(self._table)
             return plan_write(self._table, schema, options)
         except DaftwriteError:
             raise
         except Exception as error:
             raise WriteError(f"can't prepare the write to {'.'.join(self._identifier)}: {error}") from error
-
-    def _check_table_location(self) -> None:
-        assert self._table is not None
-        _local(".".join(self._identifier), self._table.location_provider().new_data_location("x"))
 
     def _stage(self, schema: pa.Schema, options: WriteOptions) -> PyIcebergTable:
         catalog: Any = self._catalog
@@ -153,6 +149,8 @@ class IcebergTable:
                 continue
 
 
-def _local(name: str, location: str) -> None:
+def _check_location(table: PyIcebergTable) -> None:
+    location = table.location_provider().new_data_location("x")
     if local_path(location) is None:
+        name = ".".join(table.name())
         raise ConfigError(f"table {name} keeps its data at {location}; only local files can be written yet")
