@@ -40,6 +40,15 @@ class DataFrame:
 
     def __init__(self, data: Any) -> None:
         self._data = data
+        self._used_up = False
+
+    def _refuse_used_up(self) -> None:
+        once = any(hasattr(self._data, name) for name in ("__next__", "__anext__", "read_next_batch"))
+        if once and self._used_up:
+            raise ConfigError(
+                f"this frame's {type(self._data).__name__} was written already, and can be read only once"
+            )
+        self._used_up = True
 
     @property
     def schema(self) -> pa.Schema:
@@ -309,6 +318,7 @@ class DataFrame:
         on_event: EventHook | None,
     ) -> WriteResult:
         if not isinstance(self._data, Query):
+            self._refuse_used_up()
             resources = memory if isinstance(memory, Resources) else as_resources(memory, engine_share=0)
             return await _write_source(open_source(self._data), target, options, resources, on_event)
         resources = as_resources(memory)

@@ -42,6 +42,9 @@ def read_csv(
     Raises:
         QueryError: when a file can't be read, as soon as the frame's schema is asked for.
     """
+    for name, character in (("delimiter", delimiter), ("quote_char", quote_char)):
+        if character is not None and (not isinstance(character, str) or len(character) != 1):
+            raise ConfigError(f"{name} must be one character, not {character!r}")
     nulls = [null_values] if isinstance(null_values, str) else null_values
     options = {
         "delim": delimiter,

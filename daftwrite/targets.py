@@ -82,7 +82,7 @@ class ParquetTarget:
     def open(self, options: WriteOptions) -> Table:
         """One write to the directory; see `Target.open`."""
         _refuse_coercion(options)
-        made = ParquetFormat(options.compression or "zstd", options.compression_level)
+        made = ParquetFormat("zstd" if options.compression is None else options.compression, options.compression_level)
         return DirectoryTable(self.path, made, self.mode, partition_fields(self.partition_by))
 
 
@@ -119,7 +119,7 @@ class CsvTarget:
             self.include_header,
             self.quoting_style,
             self.null_text,
-            options.compression or "none",
+            "none" if options.compression is None else options.compression,
         )
         return DirectoryTable(self.path, made, self.mode, partition_fields(self.partition_by))
 

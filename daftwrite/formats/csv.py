@@ -22,6 +22,7 @@ QUOTING_STYLES = ("needed", "all_valid", "none")
 
 pat = pa.types
 _WIDEST_TEXT = 26
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_897
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class CsvFormat:
     name: ClassVar[str] = "csv"
 
     def __post_init__(self) -> None:
-        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+        if not isinstance(self.delimiter, str) or len(self.delimiter) != 1 or self.delimiter in '"\r\n':
             raise ConfigError(f"delimiter must be one character other than a quote or line end, not {self.delimiter!r}")
         if self.quoting_style not in QUOTING_STYLES:
             raise ConfigError(f"quoting_style must be one of {', '.join(QUOTING_STYLES)}, not {self.quoting_style!r}")
@@ -208,12 +209,28 @@ def _cast_to_text(column: pa.Array, name: str) -> pa.Array:
         return pa.nulls(len(column), pa.large_string())
     if isinstance(kind, pa.UuidType):
         return pa.array([None if v is None else str(v) for v in column.to_pylist()], pa.large_string())
+    _refuse_far_times(column, name)
     try:
         if pat.is_fixed_size_binary(kind) and not pat.is_decimal(kind):
             column = column.cast(pa.binary())
         return column.cast(pa.large_string())
     except pa.ArrowInvalid as error:
         raise DataError(f"column '{name}': {kind} can't be written as text: {error}") from error
+
+
+def _refuse_far_times(column: pa.Array, name: str) -> None:
+    """Arrow has no text for years beyond four digits."""
+    kind = column.type
+    if pat.is_date(kind):
+        per_day = 1
+    elif pat.is_timestamp(kind):
+        per_day = 86_400 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
+    else:
+        return
+    whole = column.cast(pa.int32() if pat.is_date(kind) else pa.int64())
+    found = pc.min_max(whole).as_py()
+    if found["min"] is not None and not _FIRST_DAY * per_day <= found["min"] <= found["max"] < _LAST_DAY * per_day:
+        raise DataError(f"column '{name}': a time lies outside of the years 1 to 9999, which CSV has no text for")
 
 
 def _quote(text: pa.Array) -> pa.Array:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from daftwrite.errors import SchemaError
-from daftwrite.pipeline.convert import check_required, convert, relabel
+from daftwrite.pipeline.convert import check_required, convert, nulls, relabel
 from daftwrite.pipeline.types import conversion_problems, name_problems
 
 __all__ = ["Projection", "plan_projection"]
@@ -68,7 +68,7 @@ class Projection:
         columns = []
         for field, index in zip(self.target, self.indices, strict=True):
             if index is None:
-                columns.append(pa.chunked_array([pa.nulls(batch.num_rows, field.type)]))
+                columns.append(pa.chunked_array([nulls(batch.num_rows, field.type)]))
                 continue
             column = batch.column(index)
             chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from daftwrite.errors import DataError
 from daftwrite.pipeline.types import is_bytes, is_list, is_text
 
-__all__ = ["check_required", "convert", "list_entries", "relabel"]
+__all__ = ["check_required", "convert", "list_entries", "nulls", "relabel"]
 
 pat = pa.types
 
@@ -31,7 +31,7 @@ def convert(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
         return array
     try:
         if pat.is_null(kind):
-            return pa.nulls(len(array), target)
+            return nulls(len(array), target)
         if pat.is_dictionary(kind):
             return convert(_decode_dictionary(array), target, path)
         if pat.is_run_end_encoded(kind):
@@ -45,6 +45,13 @@ def convert(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
         return _convert_leaf(array, target)
     except pa.ArrowInvalid as error:
         raise DataError(f"column '{path}': {kind} to {target}: {error}") from error
+
+
+def nulls(rows: int, kind: pa.DataType) -> pa.Array:
+    """Nulls of a type, also of a struct whose fields are required."""
+    if not pat.is_struct(kind):
+        return pa.nulls(rows, kind)
+    return pa.array([None], kind).take(pa.nulls(rows, pa.int8()).fill_null(0))
 
 
 def _decode_dictionary(array: pa.DictionaryArray) -> pa.Array:
@@ -117,7 +124,7 @@ def _convert_struct(array: pa.StructArray, target: pa.StructType, path: str) -> 
     children = [
         convert(flat[index[field.name]], field.type, f"{path}.{field.name}")
         if field.name in index
-        else pa.nulls(len(array), field.type)
+        else nulls(len(array), field.type)
         for field in target
     ]
     return pa.StructArray.from_arrays(children, fields=list(target), mask=_null_mask(array))

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from daftwrite.errors import ConfigError
+
 __all__ = [
     "BatchRead",
     "Committed",
@@ -69,6 +71,8 @@ EventHook = Callable[[Event], None]
 
 def quietly(hook: EventHook | None) -> EventHook:
     """Wrap a listener: an exception it raises is logged and detaches it, the write goes on."""
+    if hook is not None and not callable(hook):
+        raise ConfigError(f"on_event must be callable, not {hook!r}")
     attached = hook
 
     def emit(event: Event) -> None:

@@ -13,6 +13,8 @@ from daftwrite.errors import ConfigError
 
 __all__ = ["Batch", "Source", "as_batch", "open_source"]
 
+_END = object()
+
 Batch: TypeAlias = pa.RecordBatch | pa.Table
 
 
@@ -43,9 +45,15 @@ def as_batch(data: Any) -> Batch:
     if isinstance(data, (pa.RecordBatch, pa.Table)):
         return data
     if hasattr(data, "__arrow_c_array__") and not hasattr(data, "__arrow_c_stream__"):
-        return pa.record_batch(data)
+        try:
+            return pa.record_batch(data)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise ConfigError(f"can't read Arrow data from {type(data).__name__}: {error}") from error
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
+        try:
+            return pa.table(data)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise ConfigError(f"can't read Arrow data from {type(data).__name__}: {error}") from error
     raise ConfigError(f"can't read Arrow data from {type(data).__name__}: it has no __arrow_c_stream__")
 
 
@@ -70,7 +78,10 @@ def open_source(data: Any) -> Source:
     if isinstance(data, pa.Table):
         return _SyncSource(iter(data.to_batches()), data.schema)
     if hasattr(data, "__arrow_c_stream__"):
-        return _ReaderSource(pa.RecordBatchReader.from_stream(data))
+        try:
+            return _ReaderSource(pa.RecordBatchReader.from_stream(data))
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise ConfigError(f"can't read Arrow data from {type(data).__name__}: {error}") from error
     if hasattr(data, "__arrow_c_array__"):
         batch = as_batch(data)
         return _SyncSource(iter([batch]), batch.schema)
@@ -89,7 +100,7 @@ class _SyncSource:
         self.schema = schema
 
     async def next(self) -> Batch | None:
-        return await _pull(lambda: next(self._batches, None))
+        return await _pull(lambda: next(self._batches, _END))
 
     async def close(self) -> None:
         close = getattr(self._batches, "close", None)
@@ -103,20 +114,21 @@ class _SyncSource:
 
 class _ReaderSource:
     def __init__(self, reader: pa.RecordBatchReader) -> None:
-        self._reader = reader
+        self._reader: pa.RecordBatchReader | None = reader
         self.schema = reader.schema
 
     async def next(self) -> Batch | None:
         return await _pull(self._read)
 
-    def _read(self) -> pa.RecordBatch | None:
+    def _read(self) -> Any:
         try:
-            return self._reader.read_next_batch()
+            return _END if self._reader is None else self._reader.read_next_batch()
         except StopIteration:
-            return None
+            return _END
 
     async def close(self) -> None:
-        """Nothing to end: the reader ends when it is no longer referred to."""
+        # The producer may wait for its reader to go before it does anything else.
+        self._reader = None
 
 
 class _AsyncSource:
@@ -139,4 +151,4 @@ class _AsyncSource:
 async def _pull(pull: Callable[[], Any]) -> Batch | None:
     # A source may block for as long as it likes, so its thread is given up when the write is cancelled.
     found = await anyio.to_thread.run_sync(pull, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
-    return None if found is None else as_batch(found)
+    return None if found is _END else as_batch(found)

@@ -77,7 +77,12 @@ def partition_fields(partition_by: PartitionBy) -> tuple[PartitionField, ...]:
     """
     if partition_by is None:
         return ()
-    items = [partition_by] if isinstance(partition_by, (str, PartitionField)) else list(partition_by)
+    if isinstance(partition_by, (str, PartitionField)):
+        items: list[str | PartitionField] = [partition_by]
+    elif isinstance(partition_by, Sequence):
+        items = list(partition_by)
+    else:
+        raise ConfigError(f"partition_by takes columns and transforms, or a list of them, not {partition_by!r}")
     fields = []
     for item in items:
         if isinstance(item, str):

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from daftwrite.errors import AlreadyExists, ConfigError, SchemaError, StoreError
+from daftwrite.errors import AlreadyExists, ConfigError, DataError, SchemaError, StoreError
 from daftwrite.formats.base import Format
 from daftwrite.pipeline.align import plan_projection
 from daftwrite.pipeline.resources import Resources
@@ -52,6 +52,9 @@ class HiveNaming:
 
     def path(self, key: PartitionKey, sequence: int) -> str:
         """The path of a file."""
+        for field, text in key.texts:
+            if text in ("", _HIVE_NULL):
+                raise DataError(f"partition '{field}': readers take {text!r} in a path for a null")
         folders = [f"{_escape(name)}={_HIVE_NULL if text is None else _escape(text)}" for name, text in key.texts]
         name = f"{self.task:05d}-{sequence:05d}-{self.write_id}.{self.extension}"
         return os.path.join(self.root, *folders, name)
@@ -245,14 +248,18 @@ def complete_intents(root: str) -> None:
     folder = Path(root, INTENT_FOLDER)
     if not folder.is_dir():
         return
-    for intent in sorted(folder.glob("*.json")):
+    try:
+        intents = sorted(folder.glob("*.json"))
+    except FileNotFoundError:
+        return
+    for intent in intents:
         try:
             logged = json.loads(intent.read_text(encoding="utf-8"))
             for entry in logged["files"]:
                 _publish_logged(os.path.join(root, entry["temporary"]), os.path.join(root, entry["file"]))
         except FileNotFoundError:
             continue
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(f"can't complete the interrupted write {intent}: {error}") from error
         _remove_intent(str(intent))
 

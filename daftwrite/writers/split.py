@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from daftwrite.errors import DataError
 from daftwrite.writers.partition_key import PartitionKey
 from daftwrite.writers.partition_text import physical_values, value_text
 from daftwrite.writers.transforms import PartitionField
@@ -115,7 +116,10 @@ def _key_column(table: pa.Table, field: PartitionField) -> pa.Array:
     array = _one_array(table.column(index))
     for name in names:
         array = array.flatten()[array.type.get_field_index(name)]
-    return field.transform.apply(array)
+    try:
+        return field.transform.apply(array)
+    except (pa.ArrowInvalid, OverflowError) as error:
+        raise DataError(f"column '{field.source}': can't apply {field.transform}: {error}") from error
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

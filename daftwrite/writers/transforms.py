@@ -288,10 +288,9 @@ def _truncate(array: pa.Array, width: int) -> pa.Array:
     if pat.is_decimal(kind):
         return _truncate_decimals(array, width)
     values = _to_numpy(array)
-    # Below the least value it wraps around, as in the Java library.
     cut = values - np.mod(values, width)
-    if pat.is_int32(kind):
-        cut = cut.astype(np.int32).astype(np.int64)
+    if np.any(cut > values):
+        raise pa.ArrowInvalid("a value is too close to the least one to be rounded down")
     return _from_numpy(cut, array, kind)
 
 

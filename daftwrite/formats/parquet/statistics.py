@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from daftwrite.errors import DataError
 from daftwrite.formats.parquet.footer import Struct
 from daftwrite.pipeline.convert import list_entries
 from daftwrite.pipeline.types import is_list
@@ -47,7 +48,10 @@ class Leaf:
         if self.converted == _DECIMAL:
             return int.from_bytes(raw, "big", signed=True)
         if self.converted in (_UTF8, _ENUM, _JSON):
-            return raw.decode()
+            try:
+                return raw.decode()
+            except UnicodeDecodeError as error:
+                raise DataError(f"column '{self.path}': {raw[:40]!r} is not UTF-8") from error
         return raw
 
 

@@ -49,6 +49,8 @@ class ParquetFormat:
         if self.compression not in CODECS:
             raise ConfigError(f"compression must be one of {', '.join(CODECS)} for parquet, not {self.compression!r}")
         level = self.compression_level
+        if level is not None and (isinstance(level, bool) or not isinstance(level, int)):
+            raise ConfigError(f"compression_level must be a whole number, not {level!r}")
         if level is not None:
             allowed = _LEVELS.get(self.compression)
             if allowed is None:
@@ -124,6 +126,9 @@ def _stored_type(kind: pa.DataType, path: str, problems: list[str]) -> pa.DataTy
         return pa.timestamp("ms", kind.tz)
     if pa.types.is_time32(kind) and kind.unit == "s":
         return pa.time32("ms")
+    if pa.types.is_decimal(kind) and kind.scale < 0:
+        problems.append(f"column '{path}': {kind} has a negative scale, which Parquet doesn't know")
+        return pa.string()
     if pa.types.is_decimal(kind) and kind.precision <= 38:
         return pa.decimal128(kind.precision, kind.scale)
     if pa.types.is_interval(kind) or pa.types.is_union(kind) or is_opaque(kind):

@@ -70,7 +70,9 @@ def append(table: PyIcebergTable, commit: Commit) -> int:
         _refresh(table, commit)
         _check_still_fits(table.metadata, commit)
         transaction = Transaction(table, autocommit=False)
-        transaction._stage((), (AssertCurrentSchemaId.model_validate({"current-schema-id": table.metadata.current_schema_id}),))
+        transaction._stage(
+            (), (AssertCurrentSchemaId.model_validate({"current-schema-id": table.metadata.current_schema_id}),)
+        )
         producer = _stage(transaction, commit)
         try:
             transaction.commit_transaction()

@@ -56,6 +56,14 @@ _LEVEL = "write.parquet.compression-level"
 _PAGE_SIZE = "write.parquet.page-size-bytes"
 _PAGE_ROWS = "write.parquet.page-row-limit"
 _DICTIONARY_SIZE = "write.parquet.dict-size-bytes"
+_NUMBERS = (
+    "commit.retry.num-retries",
+    "commit.retry.min-wait-ms",
+    "commit.retry.max-wait-ms",
+    "commit.retry.total-timeout-ms",
+    "write.metadata.previous-versions-max",
+    "write.summary.partition-limit",
+)
 _CODEC_NAMES = {"uncompressed": "none", "lz4_raw": "lz4"}
 
 _SIMPLE: dict[type[Any], str] = {
@@ -135,6 +143,8 @@ def refuse_unsupported(name: str, version: int, properties: Mapping[str, str]) -
     for key, value in properties.items():
         if key.startswith("encryption."):
             raise ConfigError(f"table {name} has {key} set; encrypted tables can't be written")
+        if key in _NUMBERS and not value.strip().lstrip("-").isdigit():
+            raise ConfigError(f"table {name}: property {key} must be a number, not {value!r}")
         if key.startswith("write.parquet.bloom-filter-enabled.") and value.lower() == "true":
             raise ConfigError(f"table {name} has {key}=true; bloom filters can't be written yet")
 
@@ -157,7 +167,7 @@ def plan_write(table: PyIcebergTable, schema: pa.Schema, options: WriteOptions) 
         target=name,
         write_id=write_id,
         projection=Projection(projection.source, projection.target, projection.indices, stored),
-        partitioning=_partition_fields(name, spec, iceberg_schema, stored),
+        partitioning=_partition_fields(name, spec, iceberg_schema),
         body=tuple(stored.names),
         format=_format(properties, options),
         sizes=options.sizes(_property_sizes(properties)),
@@ -210,15 +220,17 @@ def _format(properties: Mapping[str, str], options: WriteOptions) -> ParquetForm
     )
 
 
-def _partition_fields(table: str, spec: PartitionSpec, schema: Schema, stored: pa.Schema) -> tuple[PartitionField, ...]:
+def _partition_fields(table: str, spec: PartitionSpec, schema: Schema) -> tuple[PartitionField, ...]:
     sanitized = sanitize_column_names(schema)
     fields = []
     for field in spec.fields:
         transform = _transform(field.transform)
         source = sanitized.find_column_name(field.source_id)
-        if transform is None or (source is None and transform.name != "void"):
-            raise ConfigError(f"table {table}: partition field '{field.name}' has an unknown transform or source")
-        fields.append(PartitionField(source or stored.names[0], transform, field.name))
+        if transform is None or source is None:
+            raise ConfigError(
+                f"table {table}: partition field '{field.name}' has an unknown transform or a source that was dropped"
+            )
+        fields.append(PartitionField(source, transform, field.name))
     return tuple(fields)
 
 

@@ -128,7 +128,13 @@ class IcebergTable:
         for depth in range(1, len(self._identifier)):
             namespace = self._identifier[:depth]
             if not catalog.namespace_exists(namespace):
-                catalog.create_namespace_if_not_exists(namespace)
+                try:
+                    catalog.create_namespace(namespace)
+                except Exception:
+                    # Another writer may have made it just now, whatever this catalog then raises.
+                    if not catalog.namespace_exists(namespace):
+                        raise
+                    continue
                 self._made_namespaces.append(namespace)
 
     def _commit(self, commit: Commit) -> int | None:

@@ -123,6 +123,8 @@ class _Builder:
     def _type(self, kind: pa.DataType, path: str) -> IcebergType:
         if pat.is_struct(kind):
             self._problems += name_problems([f.name for f in kind], f"{path}.")
+            if not kind.num_fields:
+                self._problems.append(f"column '{path}': a struct without fields has no columns to store")
             ids = [next(self.ids) for _ in kind]
             return StructType(*(self.field(f, number, f"{path}.{f.name}") for f, number in zip(kind, ids, strict=True)))
         if is_list(kind):
