@@ -131,7 +131,7 @@ class CsvFormat:
         elif not _is_plain(column.type, self.delimiter) or (
             self.null_text and pc.any(pc.equal(text, self.null_text)).as_py()
         ):
-            text = self._quote_needed(text, name)
+            text = self._quote_needed(text, name, alone)
         return pc.fill_null(text, pa.scalar(self.null_text, pa.large_string())) if text.null_count else text
 
     def _quote_needed(self, text: pa.Array, name: str, alone: bool = False) -> pa.Array:

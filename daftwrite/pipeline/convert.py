@@ -166,8 +166,8 @@ def _check_required(array: pa.Array, field: pa.Field, path: str, inside: Callabl
         return
     if pat.is_struct(kind):
         valid = pc.is_valid(array)
-        for i, child in enumerate(kind):
-            _check_required(array.field(i), child, f"{path}.{child.name}", lambda nulls: pc.and_(inside(nulls), valid))
+        for values, child in zip(array.flatten(), kind, strict=True):
+            _check_required(values, child, f"{path}.{child.name}", lambda nulls: pc.and_(inside(nulls), valid))
     elif pat.is_map(kind):
         _check_required(list_entries(array).flatten().field(1), kind.item_field, f"{path}.value", lambda nulls: nulls)
     elif is_list(kind):
