@@ -226,8 +226,8 @@ def _write_intent(path: str, pendings: tuple[Pending, ...]) -> None:
 def _make_folder_and_claim(folder: str, temporary: str) -> None:
     # Another append that ends just now may remove the empty folder.
     for _ in range(_CLAIMS):
-        os.makedirs(folder, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, FileExistsError):
+            os.makedirs(folder, exist_ok=True)
             os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o666))
             return
     raise FileNotFoundError(2, "the folder keeps disappearing", folder)
