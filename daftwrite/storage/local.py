@@ -191,12 +191,20 @@ def publish_file(temporary: str, path: str) -> None:
             raise
         return
     except FileExistsError:
-        if not os.path.samefile(temporary, path):
+        if not _is_published(temporary, path):
             raise
     except OSError:
         _claim_and_rename(temporary, path)
     remove_file(temporary)
     sync_directory(os.path.dirname(path))
+
+
+def _is_published(temporary: str, path: str) -> bool:
+    try:
+        return os.path.samefile(temporary, path)
+    except FileNotFoundError:
+        # Somebody else published it and removed the temporary name just now.
+        return os.path.exists(path)
 
 
 def _claim_and_rename(temporary: str, path: str) -> None:
