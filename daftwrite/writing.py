@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import BlockingPortal
 
+from daftwrite.blocking import joined_portal
 from daftwrite.errors import WriterClosed
 from daftwrite.pipeline.events import EventHook
 from daftwrite.pipeline.resources import DEFAULT_MEMORY, ENGINE_SHARE, Resources
@@ -160,7 +161,7 @@ class WriterContext:
 
     def __enter__(self) -> SyncWriter:
         with ExitStack() as stack:
-            portal = stack.enter_context(start_blocking_portal())
+            portal = stack.enter_context(joined_portal())
             context: AbstractContextManager[Writer] = portal.wrap_async_context_manager(self)
             writer = stack.enter_context(context)
             self._stack = stack.pop_all()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
+import asyncio
+import contextlib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import anyio
-import anyio.to_thread
 import duckdb
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from daftwrite.pipeline.source import Batch
 __all__ = ["SMALLEST_ENGINE", "Query", "QueryError", "quote_literal"]
 
 _BATCH_ROWS = 32_768
+_INTERRUPT_SECONDS = 0.1
 SMALLEST_ENGINE = 64 << 20
 
 
@@ -78,33 +79,45 @@ class QuerySource:
         self._sql = sql
         self._connection = _connect(max(memory, SMALLEST_ENGINE))
         self._reader: pa.RecordBatchReader | None = None
-        # An abandoned pull goes on in its thread until the interrupt reaches it; closing waits for that.
-        self._pulling = threading.Lock()
+        # A pull that was given up goes on in this thread until the interrupt reaches it; closing comes after it.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="daftwrite query")
+        self._closed = False
 
     async def next(self) -> Batch | None:
         """The next batch; see `Source.next`."""
-        return await anyio.to_thread.run_sync(self._next, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
+        return await asyncio.wrap_future(self._thread.submit(self._next))
 
     async def close(self) -> None:
         """Interrupt the query; see `Source.close`."""
-        self._connection.interrupt()
-        await anyio.to_thread.run_sync(self._end, limiter=anyio.CapacityLimiter(1))
+        self._closed = True
+        ended = asyncio.wrap_future(self._thread.submit(self._end))
+        while not ended.done():
+            # An interrupt that comes before the query has begun is lost, so it is repeated.
+            self._connection_interrupt()
+            await asyncio.wait([ended], timeout=_INTERRUPT_SECONDS)
+        self._thread.shutdown(wait=True)
+        ended.result()
 
     def _next(self) -> pa.RecordBatch | None:
-        with self._pulling:
-            try:
-                if self._reader is None:
-                    self._reader = self._connection.sql(self._sql).to_arrow_reader(_BATCH_ROWS)
-                return self._reader.read_next_batch()
-            except StopIteration:
+        try:
+            if self._closed:
                 return None
-            except (duckdb.Error, pa.ArrowException, OSError) as error:
-                raise QueryError(_message(error)) from error
+            if self._reader is None:
+                self._reader = self._connection.sql(self._sql).to_arrow_reader(_BATCH_ROWS)
+            return self._reader.read_next_batch()
+        except StopIteration:
+            return None
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            raise QueryError(_message(error)) from error
+
+    def _connection_interrupt(self) -> None:
+        # The connection may be closed already.
+        with contextlib.suppress(duckdb.Error):
+            self._connection.interrupt()
 
     def _end(self) -> None:
-        with self._pulling:
-            self._reader = None
-            self._connection.close()
+        self._reader = None
+        self._connection.close()
 
 
 def _connect(memory: int) -> duckdb.DuckDBPyConnection:
