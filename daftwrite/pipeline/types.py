@@ -6,16 +6,11 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-__all__ = ["conversion_problems", "logical_type", "type_name"]
+__all__ = ["conversion_problems", "logical_type"]
 
 pat = pa.types
 _UNITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
-
-
-def type_name(kind: pa.DataType) -> str:
-    """The name of a type for messages."""
-    return str(kind)
 
 
 def logical_type(kind: pa.DataType) -> pa.DataType:
@@ -100,9 +95,9 @@ def conversion_problems(
     elif pat.is_struct(target) and pat.is_struct(source):
         yield from _struct_problems(source, target, path, coerce_timestamps)
     elif is_opaque(source):
-        yield f"column '{path}': extension type {type_name(source)} is not supported"
+        yield f"column '{path}': extension type {source} is not supported"
     elif not _widens(source, target, coerce_timestamps):
-        yield f"column '{path}': {type_name(source)} can't be stored as {type_name(target)}{_hint(source, target)}"
+        yield f"column '{path}': {source} can't be stored as {target}{_hint(source, target)}"
 
 
 def _struct_problems(

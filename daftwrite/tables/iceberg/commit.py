@@ -148,6 +148,7 @@ def _another_has_its_name(table: PyIcebergTable) -> bool:
     try:
         return table.catalog.load_table(table.name()).metadata.table_uuid != table.metadata.table_uuid
     except Exception:
+        # Whatever keeps the catalog from telling, the error that led here is the one to report.
         return False
 
 
