@@ -19,15 +19,20 @@ from daftwrite.errors import (
     WriteError,
     WriterClosed,
 )
+from daftwrite.explanation import ColumnAlignment, Explanation, Setting
+from daftwrite.expressions import Column, Predicate, col
 from daftwrite.pipeline.resources import Resources
 from daftwrite.reading import from_arrow, read_csv, read_parquet
 from daftwrite.result import ColumnStatistics, DataFile, WriteResult
+from daftwrite.sorting import SortField, asc, desc
 from daftwrite.targets import CsvTarget, IcebergTarget, ParquetTarget
 from daftwrite.writers.transforms import PartitionField, bucket, day, hour, identity, month, truncate, year
 from daftwrite.writing import SyncWriter, Writer, WriterContext, open_writer
 
 __all__ = [
     "AlreadyExists",
+    "Column",
+    "ColumnAlignment",
     "ColumnStatistics",
     "CommitConflict",
     "CommitError",
@@ -38,12 +43,16 @@ __all__ = [
     "DataError",
     "DataFile",
     "DataFrame",
+    "Explanation",
     "IcebergTarget",
     "MissingDependency",
     "ParquetTarget",
     "PartitionField",
+    "Predicate",
     "Resources",
     "SchemaError",
+    "Setting",
+    "SortField",
     "StoreError",
     "SyncWriter",
     "TableNotFound",
@@ -52,8 +61,11 @@ __all__ = [
     "Writer",
     "WriterClosed",
     "WriterContext",
+    "asc",
     "bucket",
+    "col",
     "day",
+    "desc",
     "embedded_catalog",
     "from_arrow",
     "hour",

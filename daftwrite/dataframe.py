@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -13,13 +14,15 @@ import pyarrow as pa
 from daftwrite.blocking import run_blocking
 from daftwrite.engine.query import SMALLEST_ENGINE, Query
 from daftwrite.errors import ConfigError
+from daftwrite.explanation import Explanation
 from daftwrite.pipeline.events import EventHook
 from daftwrite.pipeline.resources import Resources
 from daftwrite.pipeline.source import Source, open_source
 from daftwrite.result import WriteResult
 from daftwrite.sizes import Size
+from daftwrite.sorting import SortBy
 from daftwrite.tables.base import PartitionBy, WriteOptions
-from daftwrite.targets import CsvTarget, IcebergTarget, ParquetTarget, Target
+from daftwrite.targets import CsvTarget, IcebergTarget, ParquetTarget, Target, as_target
 from daftwrite.writing import Writer, WriterContext, as_resources
 
 if TYPE_CHECKING:
@@ -70,9 +73,18 @@ class DataFrame:
         table: PyIcebergTable | str,
         *,
         mode: str = "append",
+        overwrite_filter: Any = None,
+        allow_empty: bool = False,
+        schema_mode: str | None = None,
+        branch: str | None = None,
+        stage_only: bool = False,
+        snapshot_properties: Mapping[str, str] | None = None,
         catalog: Catalog | None = None,
-        create: bool = False,
+        create: bool | str = False,
         partition_by: PartitionBy = None,
+        sort_by: SortBy = None,
+        properties: Mapping[str, str] | None = None,
+        identifier_fields: Sequence[str] = (),
         target_file_size: Size | None = None,
         row_group_size: Size | None = None,
         row_group_rows: int | None = None,
@@ -82,18 +94,31 @@ class DataFrame:
         memory: Size | Resources | None = None,
         on_event: EventHook | None = None,
     ) -> WriteResult:
-        """Append to an Iceberg table in one snapshot.
+        """Write to an Iceberg table in one snapshot.
 
         Columns are matched by name. Missing optional columns become nulls; types are widened only where no value can
         change; everything else is refused before anything is written, all differences at once.
 
         Args:
             table: a pyiceberg `Table`, or an identifier such as `"namespace.table"` or `"catalog.namespace.table"`.
-            mode: `"append"`.
+            mode: `"append"`; `"overwrite"` replaces all rows, or those that `overwrite_filter` matches;
+                `"overwrite_partitions"` replaces every partition that the frame has rows of.
+            overwrite_filter: which rows `mode="overwrite"` replaces: text such as `"day = '2026-01-01'"`, a `dw.col`
+                expression, or a pyiceberg expression. Files that hold other rows too are rewritten. Default: all rows.
+            allow_empty: let an overwrite by a frame without rows remove rows without writing any.
+            schema_mode: `"merge"` adds new columns to the table and promotes types; `"overwrite"`, with a
+                `mode="overwrite"` of all rows, gives the table this frame's schema. Both in the data's commit.
+            branch: the branch to write to; a new one starts from main. Default: main.
+            stage_only: make a snapshot that no branch has, to be audited and published later.
+            snapshot_properties: text to text, for the snapshot's summary.
             catalog: the pyiceberg catalog in which to look an identifier up. Default: the configured catalog, or
                 without any configuration the embedded one in `./warehouse`.
-            create: make the namespace and the table, from this frame's schema, when they are missing.
+            create: `True` makes the namespace and the table, from this frame's schema, when they are missing;
+                `"or_replace"` also replaces a table that exists, whose history stays.
             partition_by: how to partition a table that is made: columns and transforms such as `dw.month("ts")`.
+            sort_by: the sort order of a table that is made: columns, `dw.asc(...)`, `dw.desc(...)`.
+            properties: the properties of a table that is made.
+            identifier_fields: columns that identify a row of a table that is made.
             target_file_size: bytes on disk at which a file ends, such as `"64 MiB"`. Default: the table property
                 `write.target-file-size-bytes`, else 512 MiB.
             row_group_size: the most encoded bytes of a row group. Default: the table property
@@ -111,18 +136,29 @@ class DataFrame:
 
         Raises:
             TableNotFound: when the table is missing, and `create` is not set.
+            ConfigError: when an option or a table property can't be honoured.
             SchemaError: when the frame doesn't fit the table.
-            DataError: when a value doesn't fit its column.
-            CommitConflict: when the catalog refuses; nothing is left behind.
+            DataError: when a value doesn't fit its column, or an overwrite has no rows.
+            CommitConflict: when the catalog refuses, or what others committed meanwhile contradicts an overwrite;
+                nothing is left behind.
             CommitStateUnknown: when nobody can tell whether the commit landed; the files are kept.
         """
         return run_blocking(
             lambda: self.write_iceberg_async(
                 table,
                 mode=mode,
+                overwrite_filter=overwrite_filter,
+                allow_empty=allow_empty,
+                schema_mode=schema_mode,
+                branch=branch,
+                stage_only=stage_only,
+                snapshot_properties=snapshot_properties,
                 catalog=catalog,
                 create=create,
                 partition_by=partition_by,
+                sort_by=sort_by,
+                properties=properties,
+                identifier_fields=identifier_fields,
                 target_file_size=target_file_size,
                 row_group_size=row_group_size,
                 row_group_rows=row_group_rows,
@@ -139,9 +175,18 @@ class DataFrame:
         table: PyIcebergTable | str,
         *,
         mode: str = "append",
+        overwrite_filter: Any = None,
+        allow_empty: bool = False,
+        schema_mode: str | None = None,
+        branch: str | None = None,
+        stage_only: bool = False,
+        snapshot_properties: Mapping[str, str] | None = None,
         catalog: Catalog | None = None,
-        create: bool = False,
+        create: bool | str = False,
         partition_by: PartitionBy = None,
+        sort_by: SortBy = None,
+        properties: Mapping[str, str] | None = None,
+        identifier_fields: Sequence[str] = (),
         target_file_size: Size | None = None,
         row_group_size: Size | None = None,
         row_group_rows: int | None = None,
@@ -151,7 +196,7 @@ class DataFrame:
         memory: Size | Resources | None = None,
         on_event: EventHook | None = None,
     ) -> WriteResult:
-        """Append to an Iceberg table in one snapshot; see `write_iceberg`."""
+        """Write to an Iceberg table in one snapshot; see `write_iceberg`."""
         options = WriteOptions(
             target_file_size,
             row_group_size,
@@ -160,7 +205,22 @@ class DataFrame:
             compression_level,
             coerce_timestamps,
         )
-        target = IcebergTarget(table, mode, catalog, create, partition_by)
+        target = IcebergTarget(
+            table,
+            mode=mode,
+            overwrite_filter=overwrite_filter,
+            allow_empty=allow_empty,
+            schema_mode=schema_mode,
+            branch=branch,
+            stage_only=stage_only,
+            snapshot_properties=snapshot_properties or {},
+            catalog=catalog,
+            create=create,
+            partition_by=partition_by,
+            sort_by=sort_by,
+            properties=properties or {},
+            identifier_fields=identifier_fields,
+        )
         return await self._write(target, options, memory, on_event)
 
     def write_parquet(
@@ -169,6 +229,9 @@ class DataFrame:
         *,
         mode: str = "error",
         partition_by: PartitionBy = None,
+        allow_empty: bool = False,
+        write_metadata_file: bool = False,
+        write_success_file: bool = False,
         target_file_size: Size | None = None,
         row_group_size: Size | None = None,
         row_group_rows: int | None = None,
@@ -177,16 +240,21 @@ class DataFrame:
         memory: Size | Resources | None = None,
         on_event: EventHook | None = None,
     ) -> WriteResult:
-        """Write a directory of Parquet files.
+        """Write a directory of Parquet files, or one file where `path` ends in a Parquet file's name.
 
         A new directory appears whole, by one rename. Files added to an old one become visible one after another once
         all of them are finished; a reader that comes between sees some of them, each whole.
 
         Args:
-            path: the directory, local.
-            mode: `"error"` refuses a path that exists, `"append"` adds files to it.
+            path: the directory or file, local; a `/` at its end makes any name a directory.
+            mode: `"error"` refuses a path that exists, `"append"` adds files to it, `"overwrite"` replaces its Parquet
+                files once all new ones are there, `"overwrite_partitions"` replaces those of every partition that the
+                frame has rows of, `"ignore"` writes nothing where the path exists.
             partition_by: columns and transforms that make Hive folders such as `carrier=UA`; columns that are
                 partitioned by their values don't stand in the files.
+            allow_empty: let `mode="overwrite"` by a frame without rows leave none.
+            write_metadata_file: write a `_metadata` file with the footers of all files.
+            write_success_file: write an empty `_SUCCESS` file when all else is done.
             target_file_size: bytes on disk at which a file ends, such as `"64 MiB"`. Default 512 MiB.
             row_group_size: the most encoded bytes of a row group. Default 128 MiB.
             row_group_rows: the most rows of a row group. Default 1,048,576.
@@ -202,12 +270,16 @@ class DataFrame:
         Raises:
             AlreadyExists: when the path exists and `mode` is `"error"`.
             SchemaError: when names clash, or a type has no place in Parquet.
+            DataError: when an overwrite has no rows.
         """
         return run_blocking(
             lambda: self.write_parquet_async(
                 path,
                 mode=mode,
                 partition_by=partition_by,
+                allow_empty=allow_empty,
+                write_metadata_file=write_metadata_file,
+                write_success_file=write_success_file,
                 target_file_size=target_file_size,
                 row_group_size=row_group_size,
                 row_group_rows=row_group_rows,
@@ -224,6 +296,9 @@ class DataFrame:
         *,
         mode: str = "error",
         partition_by: PartitionBy = None,
+        allow_empty: bool = False,
+        write_metadata_file: bool = False,
+        write_success_file: bool = False,
         target_file_size: Size | None = None,
         row_group_size: Size | None = None,
         row_group_rows: int | None = None,
@@ -234,7 +309,8 @@ class DataFrame:
     ) -> WriteResult:
         """Write a directory of Parquet files; see `write_parquet`."""
         options = WriteOptions(target_file_size, row_group_size, row_group_rows, compression, compression_level)
-        return await self._write(ParquetTarget(path, mode, partition_by), options, memory, on_event)
+        target = ParquetTarget(path, mode, partition_by, allow_empty, write_metadata_file, write_success_file)
+        return await self._write(target, options, memory, on_event)
 
     def write_csv(
         self,
@@ -242,27 +318,45 @@ class DataFrame:
         *,
         mode: str = "error",
         partition_by: PartitionBy = None,
+        allow_empty: bool = False,
+        write_success_file: bool = False,
         delimiter: str = ",",
         include_header: bool = True,
         quoting_style: str = "needed",
         null_text: str = "",
+        quote_char: str = '"',
+        escape_char: str | None = None,
+        force_quote: Sequence[str] = (),
+        date_format: str | None = None,
+        timestamp_format: str | None = None,
+        line_terminator: str = "\n",
+        include_bom: bool = False,
         compression: str | None = None,
         target_file_size: Size | None = None,
         memory: Size | Resources | None = None,
         on_event: EventHook | None = None,
     ) -> WriteResult:
-        r"""Write a directory of CSV files.
+        r"""Write a directory of CSV files, or one file where `path` ends in a CSV file's name.
 
         Args:
-            path: the directory, local.
-            mode: `"error"` refuses a path that exists, `"append"` adds files to it.
+            path: the directory or file, local; a `/` at its end makes any name a directory.
+            mode: `"error"`, `"append"`, `"overwrite"`, `"overwrite_partitions"` or `"ignore"`; see `write_parquet`.
             partition_by: columns and transforms that make Hive folders; see `write_parquet`.
+            allow_empty: let `mode="overwrite"` by a frame without rows leave none.
+            write_success_file: write an empty `_SUCCESS` file when all else is done.
             delimiter: one character between values.
             include_header: whether each file begins with the column names.
             quoting_style: `"needed"` quotes what would be read wrongly without, `"all_valid"` all values but nulls,
                 `"none"` nothing, refusing values that need it.
             null_text: what stands for a null. Text that equals it is quoted.
-            compression: `"none"` (default), `"gzip"` or `"zstd"`.
+            quote_char: one character around values.
+            escape_char: one character before a quote inside a value; by default the quote is doubled.
+            force_quote: columns whose values are quoted always, nulls excepted.
+            date_format: a pattern for dates, such as `"%d.%m.%Y"`. Default: ISO 8601.
+            timestamp_format: a pattern for timestamps; `%S` is whole seconds, `%f` microseconds. Default: ISO 8601.
+            line_terminator: `"\n"` or `"\r\n"`.
+            include_bom: whether each file begins with UTF-8's byte order mark.
+            compression: `"none"`, `"gzip"` or `"zstd"`. Default: what the name of a single file tells, else none.
             target_file_size: bytes on disk at which a file ends. Default 512 MiB.
             memory: bytes that the write may use, or `Resources` that several writes share. Default 1 GiB.
             on_event: called with each event of `daftwrite.pipeline.events`.
@@ -279,10 +373,19 @@ class DataFrame:
                 path,
                 mode=mode,
                 partition_by=partition_by,
+                allow_empty=allow_empty,
+                write_success_file=write_success_file,
                 delimiter=delimiter,
                 include_header=include_header,
                 quoting_style=quoting_style,
                 null_text=null_text,
+                quote_char=quote_char,
+                escape_char=escape_char,
+                force_quote=force_quote,
+                date_format=date_format,
+                timestamp_format=timestamp_format,
+                line_terminator=line_terminator,
+                include_bom=include_bom,
                 compression=compression,
                 target_file_size=target_file_size,
                 memory=memory,
@@ -296,10 +399,19 @@ class DataFrame:
         *,
         mode: str = "error",
         partition_by: PartitionBy = None,
+        allow_empty: bool = False,
+        write_success_file: bool = False,
         delimiter: str = ",",
         include_header: bool = True,
         quoting_style: str = "needed",
         null_text: str = "",
+        quote_char: str = '"',
+        escape_char: str | None = None,
+        force_quote: Sequence[str] = (),
+        date_format: str | None = None,
+        timestamp_format: str | None = None,
+        line_terminator: str = "\n",
+        include_bom: bool = False,
         compression: str | None = None,
         target_file_size: Size | None = None,
         memory: Size | Resources | None = None,
@@ -307,8 +419,90 @@ class DataFrame:
     ) -> WriteResult:
         """Write a directory of CSV files; see `write_csv`."""
         options = WriteOptions(target_file_size, compression=compression)
-        target = CsvTarget(path, mode, partition_by, delimiter, include_header, quoting_style, null_text)
+        target = CsvTarget(
+            path,
+            mode=mode,
+            partition_by=partition_by,
+            allow_empty=allow_empty,
+            write_success_file=write_success_file,
+            delimiter=delimiter,
+            include_header=include_header,
+            quoting_style=quoting_style,
+            null_text=null_text,
+            quote_char=quote_char,
+            escape_char=escape_char,
+            force_quote=force_quote,
+            date_format=date_format,
+            timestamp_format=timestamp_format,
+            line_terminator=line_terminator,
+            include_bom=include_bom,
+        )
         return await self._write(target, options, memory, on_event)
+
+    def explain_write(
+        self,
+        target: Target | PyIcebergTable | str,
+        *,
+        target_file_size: Size | None = None,
+        row_group_size: Size | None = None,
+        row_group_rows: int | None = None,
+        compression: str | None = None,
+        compression_level: int | None = None,
+        coerce_timestamps: str | None = None,
+    ) -> Explanation:
+        """Tell what a write would do: alignment, partitioning, sizes, properties and commit. Nothing is written.
+
+        Args:
+            target: an `IcebergTarget`, `ParquetTarget` or `CsvTarget`, a pyiceberg `Table` or its identifier.
+            target_file_size: as for the verb that writes.
+            row_group_size: as for the verb that writes.
+            row_group_rows: as for the verb that writes.
+            compression: as for the verb that writes.
+            compression_level: as for the verb that writes.
+            coerce_timestamps: as for the verb that writes.
+
+        Returns:
+            What would happen; `print` shows it.
+
+        Raises:
+            DaftwriteError: as the verb that writes would before its first byte.
+
+        Example:
+            ```python
+            print(df.explain_write(dw.IcebergTarget("demo.events", mode="overwrite", overwrite_filter="id < 10")))
+            ```
+        """
+        return run_blocking(
+            lambda: self.explain_write_async(
+                target,
+                target_file_size=target_file_size,
+                row_group_size=row_group_size,
+                row_group_rows=row_group_rows,
+                compression=compression,
+                compression_level=compression_level,
+                coerce_timestamps=coerce_timestamps,
+            )
+        )
+
+    async def explain_write_async(
+        self,
+        target: Target | PyIcebergTable | str,
+        *,
+        target_file_size: Size | None = None,
+        row_group_size: Size | None = None,
+        row_group_rows: int | None = None,
+        compression: str | None = None,
+        compression_level: int | None = None,
+        coerce_timestamps: str | None = None,
+    ) -> Explanation:
+        """Tell what a write would do; see `explain_write`."""
+        options = WriteOptions(
+            target_file_size, row_group_size, row_group_rows, compression, compression_level, coerce_timestamps
+        )
+        table = as_target(target).open(options)
+        resources = as_resources(None, engine_share=0)
+        schema = await resources.blocking(lambda: self.schema)
+        return await table.explain(schema, options, resources)
 
     async def _write(
         self,
@@ -355,6 +549,8 @@ async def _close(source: Source) -> None:
 
 async def _pump(source: Source, writer: Writer) -> None:
     write = writer._write
+    if write.skipped:
+        return
     if source.schema is not None:
         await write.plan(source.schema)
     while True:

@@ -69,8 +69,11 @@ class WriteResult:
     Attributes:
         target: the table or directory.
         write_id: the id in the names of all files of this write.
-        files: the data files, in the order they were begun.
+        files: the data files with the source's rows, in the order they were begun.
         snapshot_id: the snapshot that the commit made, or None.
+        kept_files: new files with rows of the target that an overwrite left, because their old files held others too.
+        replaced: locations of the files that an overwrite took out of the target.
+        skipped: whether nothing was written because the target exists (`mode="ignore"`).
         seconds: stage to seconds: `read` (waiting for the source), `prepare` (aligning and splitting), `encode` (in
             all threads together), `commit`, and `total` (wall).
         peak_accounted_nbytes: the most bytes that the budget had in use at once.
@@ -80,6 +83,9 @@ class WriteResult:
     write_id: str
     files: Sequence[DataFile]
     snapshot_id: int | None = None
+    kept_files: Sequence[DataFile] = ()
+    replaced: Sequence[str] = ()
+    skipped: bool = False
     seconds: Mapping[str, float] = field(default_factory=dict)
     peak_accounted_nbytes: int = 0
 
@@ -112,9 +118,15 @@ class WriteResult:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _headline(self) -> str:
+        if self.skipped:
+            return f"{self.target}: exists, nothing written"
         snapshot = f", snapshot {self.snapshot_id}" if self.snapshot_id is not None else ""
         count = f"{len(self.files):,} file" + ("" if len(self.files) == 1 else "s")
-        return f"{self.target}: {self.rows:,} rows in {count}, {format_size(self.nbytes)}{snapshot}"
+        replaced = ""
+        if self.replaced:
+            kept = sum(file.rows for file in self.kept_files)
+            replaced = f", {len(self.replaced):,} replaced" + (f" of which {kept:,} rows stay" if kept else "")
+        return f"{self.target}: {self.rows:,} rows in {count}, {format_size(self.nbytes)}{replaced}{snapshot}"
 
     def __repr__(self) -> str:
         lines = [f"WriteResult({self._headline()}"]

@@ -12,15 +12,16 @@ from anyio.abc import TaskGroup
 
 from daftwrite.blocking import run_to_its_end
 from daftwrite.errors import CommitStateUnknown, WriterClosed
+from daftwrite.pipeline.budget import Reservation
 from daftwrite.pipeline.events import BatchRead, Committed, EventHook, quietly
 from daftwrite.pipeline.micropartition import MicroPartition, bounded_slices, decoded_nbytes
 from daftwrite.pipeline.resources import Resources
 from daftwrite.pipeline.source import Batch
 from daftwrite.plan import WritePlan
 from daftwrite.result import DataFile, WriteResult
+from daftwrite.storage.base import Storage
 from daftwrite.storage.ledger import Ledger
-from daftwrite.storage.local import LocalStorage
-from daftwrite.tables.base import Commit, Table, WriteOptions
+from daftwrite.tables.base import Commit, Landed, Table, WriteOptions
 from daftwrite.writers.base import WriteContext
 from daftwrite.writers.file import FileWriter
 from daftwrite.writers.partition import PartitionSizer
@@ -54,10 +55,13 @@ class Write:
         self._resources = resources
         self._emit = quietly(on_event)
         self._plan: WritePlan | None = None
-        self._storage: LocalStorage | None = None
+        self._storage: Storage | None = None
         self._context: WriteContext | None = None
         self._sizer: PartitionSizer | None = None
+        self._splitter: PartitionSplitter | None = None
         self._files: list[DataFile] = []
+        self._kept_files: list[DataFile] = []
+        self.skipped = False
         self._prepare_seconds = 0.0
         self._begun = time.perf_counter()
         # Batches are taken one after another, and the last one before the write ends.
@@ -66,17 +70,17 @@ class Write:
         self._stopped = False
 
     async def open(self) -> None:
-        """Refuse a target that can't be written."""
-        await self._table.check(self._resources)
+        """Refuse a target that can't be written; skip one that is to be left alone."""
+        self.skipped = not await self._table.check(self._resources)
 
     async def plan(self, schema: pa.Schema) -> None:
         """Plan the write for batches of a schema, once."""
-        if self._plan is not None:
+        if self._plan is not None or self.skipped:
             return
         plan = await self._table.prepare(schema, self._options, self._resources)
         assert self.tasks is not None
         self._plan = plan
-        self._storage = LocalStorage(self._resources.blocking, plan.staging)
+        self._storage = self._table.storage(plan, self._resources)
         self._context = WriteContext(
             resources=self._resources,
             format=plan.format,
@@ -88,10 +92,9 @@ class Write:
             tasks=self.tasks,
             on_failure=lambda: self._interrupt(),
         )
-        splitter = None
         if plan.partitioning:
-            splitter = PartitionSplitter(plan.partitioning, plan.stored_schema, plan.body)
-        self._sizer = PartitionSizer(self._context, splitter)
+            self._splitter = PartitionSplitter(plan.partitioning, plan.stored_schema, plan.body)
+        self._sizer = PartitionSizer(self._context, self._splitter)
 
     def interruptible(self, interrupt: Callable[[], None]) -> None:
         """Set what ends a wait for the source when a background job fails."""
@@ -107,6 +110,8 @@ class Write:
         if self.ended:
             self.check()
             raise WriterClosed("the writer is closed or was aborted")
+        if self.skipped:
+            return
         await self.plan(batch.schema)
         assert self._plan is not None
         self.check()
@@ -141,13 +146,17 @@ class Write:
             bound = self._plan.format.encoded_bound(self._plan.stored_schema, table.num_rows, nbytes)
             reservation.shrink_to(nbytes + bound)
             self._prepare_seconds += time.perf_counter() - begun
-            self._refuse_stopped()
-            await self._sizer.write(MicroPartition(table, reservation))
-            self._refuse_stopped()
-            self._resources.budget.ask_holders()
+            await self._pass_on(table, reservation)
         except BaseException:
             reservation.release()
             raise
+
+    async def _pass_on(self, table: pa.Table, reservation: Reservation) -> None:
+        assert self._sizer is not None
+        self._refuse_stopped()
+        await self._sizer.write(MicroPartition(table, reservation))
+        self._refuse_stopped()
+        self._resources.budget.ask_holders()
 
     def _refuse_stopped(self) -> None:
         if self._stopped:
@@ -165,11 +174,35 @@ class Write:
         if self._stopped:
             self.check()
             raise WriterClosed("the writer was aborted")
+        if self.skipped:
+            return
         if self._sizer is None or self._plan is None or self._context is None:
+            self._table.refuse_empty()
             return
         self._files = await self._sizer.close()
-        if not self._files and self._plan.write_empty_file:
+        if not self._files:
+            self._table.refuse_empty()
+        self._kept_files = await self._keep_rows(self._plan, self._context)
+        if not self._files and not self._kept_files and self._plan.write_empty_file:
             self._files = [await self._empty_file(self._plan, self._context)]
+
+    async def _keep_rows(self, plan: WritePlan, context: WriteContext) -> list[DataFile]:
+        """Write the rows that stay of files that are replaced, into files of their own."""
+        self._sizer = PartitionSizer(context, self._splitter)
+        async for table in self._table.kept_rows(plan, self._files, self._resources):
+            for piece in bounded_slices(table, self._micro_partition_nbytes()):
+                await self._keep_piece(plan, pa.table(piece))
+        return await self._sizer.close()
+
+    async def _keep_piece(self, plan: WritePlan, table: pa.Table) -> None:
+        nbytes = decoded_nbytes(table)
+        bound = plan.format.encoded_bound(plan.stored_schema, table.num_rows, nbytes)
+        reservation = await self._resources.budget.reserve(nbytes + bound)
+        try:
+            await self._pass_on(table, reservation)
+        except BaseException:
+            reservation.release()
+            raise
 
     async def _empty_file(self, plan: WritePlan, context: WriteContext) -> DataFile:
         file = FileWriter(context, UNPARTITIONED, context.model)
@@ -183,18 +216,21 @@ class Write:
     async def commit(self) -> None:
         """Make the files part of the target, whatever is cancelled meanwhile."""
         begun = time.perf_counter()
-        snapshot_id = None
+        landed = Landed(None)
         cancelled = None
         if self._plan is not None and self._context is not None:
-            commit = Commit(self._plan, self._files, self._context.ledger, self._resources)
-            snapshot_id, cancelled = await run_to_its_end(lambda: self._table.commit(commit))
+            commit = Commit(self._plan, self._files, self._kept_files, self._context.ledger, self._resources)
+            landed, cancelled = await run_to_its_end(lambda: self._table.commit(commit))
         ended = time.perf_counter()
-        self._emit(Committed(len(self._files), snapshot_id))
+        self._emit(Committed(len(self._files), landed.snapshot_id))
         self.result = WriteResult(
             target="" if self._plan is None else self._plan.target,
             write_id="" if self._plan is None else self._plan.write_id,
             files=tuple(self._files),
-            snapshot_id=snapshot_id,
+            snapshot_id=landed.snapshot_id,
+            kept_files=tuple(self._kept_files),
+            replaced=landed.replaced,
+            skipped=self.skipped,
             seconds={
                 "read": self.read_seconds,
                 "prepare": self._prepare_seconds + (0.0 if self._context is None else self._context.split_seconds),

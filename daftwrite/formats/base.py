@@ -67,6 +67,11 @@ class Format(Protocol):
         """The end of file names."""
         ...
 
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """How names of files end that are taken for files of this format, whoever wrote them."""
+        ...
+
     def schema(self, source: pa.Schema) -> pa.Schema:
         """The schema that columns are aligned to, or a `SchemaError` naming all that can't be stored."""
         ...

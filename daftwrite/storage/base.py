@@ -68,3 +68,7 @@ class Storage(Protocol):
     async def delete(self, path: str) -> None:
         """Delete an object; does nothing when there is none."""
         ...
+
+    async def remove_made_directories(self) -> None:
+        """Remove what had to be made to hold objects and holds none."""
+        ...

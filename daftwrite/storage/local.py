@@ -33,10 +33,11 @@ def local_path(location: str) -> str | None:
     return path if scheme.lower() == "file" and host in (None, "", "localhost") else None
 
 
-def hidden_name(path: str) -> str:
-    """The temporary path of a file while it is written."""
+def hidden_name(path: str, distinction: str = "") -> str:
+    """The temporary path of a file while it is written; `distinction` tells apart writers of one path."""
     folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.tmp")
+    middle = f".{distinction}" if distinction else ""
+    return os.path.join(folder, f".{name}{middle}.tmp")
 
 
 def sync_directory(path: str) -> None:
@@ -62,11 +63,18 @@ class LocalStorage:
     Args:
         run: runs a blocking function in a thread.
         staging: where files of a directory lie until it is renamed.
+        distinction: stands in temporary names, for paths that other writers may write as well.
     """
 
-    def __init__(self, run: Callable[[Callable[[], None]], Awaitable[None]], staging: Staging | None = None) -> None:
+    def __init__(
+        self,
+        run: Callable[[Callable[[], None]], Awaitable[None]],
+        staging: Staging | None = None,
+        distinction: str = "",
+    ) -> None:
         self._run = run
         self._staging = staging
+        self._distinction = distinction
         self._made: list[str] = []
 
     def locate(self, location: str) -> str:
@@ -77,6 +85,10 @@ class LocalStorage:
         if self._staging is not None and path.startswith(self._staging.final + os.sep):
             return self._staging.staged + path[len(self._staging.final) :]
         return path
+
+    def temporary(self, path: str) -> str:
+        """The temporary path of a file on disk."""
+        return hidden_name(path, self._distinction)
 
     async def create(self, path: str) -> LocalUpload:
         """Begin a file; see `Storage.create`."""
@@ -105,7 +117,7 @@ class LocalStorage:
     def _create(self, path: str) -> None:
         folder = os.path.dirname(path)
         self._make(folder)
-        descriptor = os.open(hidden_name(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        descriptor = os.open(self.temporary(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         os.close(descriptor)
 
     def _make(self, folder: str) -> None:
@@ -145,7 +157,7 @@ class LocalUpload:
     def __init__(self, storage: LocalStorage, path: str) -> None:
         self._storage = storage
         self._path = path
-        self._temporary = hidden_name(storage.locate(path))
+        self._temporary = storage.temporary(storage.locate(path))
         self._nbytes = 0
 
     async def append(self, pieces: Sequence[pa.Buffer]) -> None:

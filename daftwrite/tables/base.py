@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
 
 from daftwrite.errors import ConfigError
+from daftwrite.explanation import Explanation
 from daftwrite.pipeline.resources import Resources
 from daftwrite.plan import (
     DEFAULT_ROW_GROUP_ROWS,
@@ -19,10 +20,11 @@ from daftwrite.plan import (
 )
 from daftwrite.result import DataFile
 from daftwrite.sizes import Size, parse_size
+from daftwrite.storage.base import Storage
 from daftwrite.storage.ledger import Ledger
 from daftwrite.writers.transforms import PartitionField
 
-__all__ = ["Table", "WriteOptions", "partition_fields"]
+__all__ = ["Commit", "Landed", "PartitionBy", "Table", "WriteOptions", "no_rows", "partition_fields"]
 
 PartitionBy = str | PartitionField | Sequence[str | PartitionField] | None
 
@@ -98,31 +100,85 @@ def partition_fields(partition_by: PartitionBy) -> tuple[PartitionField, ...]:
     return tuple(fields)
 
 
+async def no_rows() -> AsyncIterator[pa.Table]:
+    """What a target keeps whose files are replaced whole."""
+    none: tuple[pa.Table, ...] = ()
+    for table in none:
+        yield table
+
+
 @dataclass
 class Commit:
-    """What a commit needs: the plan, the finished files, and the ledger that knows their uploads."""
+    """What a commit needs: the plan, the finished files, and the ledger that knows their uploads.
+
+    Attributes:
+        plan: the write plan.
+        files: files with the source's rows.
+        kept_files: files with rows of the target that stay though their own files are replaced.
+        ledger: knows the uploads.
+        resources: threads.
+    """
 
     plan: WritePlan
     files: Sequence[DataFile]
+    kept_files: Sequence[DataFile]
     ledger: Ledger
     resources: Resources = field(repr=False)
+
+    @property
+    def all_files(self) -> list[DataFile]:
+        """All files that the commit adds."""
+        return [*self.files, *self.kept_files]
+
+
+@dataclass(frozen=True)
+class Landed:
+    """What a commit did.
+
+    Attributes:
+        snapshot_id: the snapshot that it made, where there is one.
+        replaced: locations of the files that left the target.
+    """
+
+    snapshot_id: int | None
+    replaced: tuple[str, ...] = ()
 
 
 class Table(Protocol):
     """One target of one write."""
 
-    async def check(self, resources: Resources) -> None:
-        """Refuse, before any data is asked for, a target that can't be written."""
+    async def check(self, resources: Resources) -> bool:
+        """Refuse, before any data is asked for, a target that can't be written.
+
+        Returns:
+            Whether there is anything to write: False where the target exists and is to be left alone.
+        """
         ...
 
     async def prepare(self, schema: pa.Schema, options: WriteOptions, resources: Resources) -> WritePlan:
         """Read the target once and plan the write; refuse what it can't keep."""
         ...
 
-    async def commit(self, commit: Commit) -> int | None:
-        """Make the files part of the target: all of them or none; the snapshot's id, where there is one."""
+    def storage(self, plan: WritePlan, resources: Resources) -> Storage:
+        """Where the write's files go."""
+        ...
+
+    def refuse_empty(self) -> None:
+        """Raise where a source without rows must not be written."""
+        ...
+
+    def kept_rows(self, plan: WritePlan, files: Sequence[DataFile], resources: Resources) -> AsyncIterator[pa.Table]:
+        """Rows of the target that stay though their files are replaced, in the schema in which they are stored."""
+        ...
+
+    async def commit(self, commit: Commit) -> Landed:
+        """Make the files part of the target: all of them or none."""
         ...
 
     async def roll_back(self, resources: Resources) -> None:
         """Undo what `prepare` made, after a failure; the ledger has deleted the files already."""
+        ...
+
+    async def explain(self, schema: pa.Schema, options: WriteOptions, resources: Resources) -> Explanation:
+        """What a write would do, without doing any of it."""
         ...

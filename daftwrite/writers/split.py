@@ -16,7 +16,7 @@ from daftwrite.writers.partition_key import PartitionKey
 from daftwrite.writers.partition_text import physical_values, value_text
 from daftwrite.writers.transforms import PartitionField
 
-__all__ = ["PartitionSplitter", "partition_problems", "source_type"]
+__all__ = ["PartitionSplitter", "partition_problems", "same_value", "source_type"]
 
 _GROUPS_TAKEN_APART = 256
 _NAN_BITS = 0x7FF8000000000000
@@ -68,7 +68,7 @@ class PartitionSplitter:
 
     def _key(self, columns: list[pa.Array], row: int) -> PartitionKey:
         values = tuple(physical_values(column.slice(row, 1))[0] for column in columns)
-        identity = tuple(_bits(value) if isinstance(value, float) else value for value in values)
+        identity = tuple(map(same_value, values))
         if identity not in self._keys:
             texts = tuple(
                 (field.name, value_text(field, source, value))
@@ -157,5 +157,6 @@ def _hashable(array: pa.Array) -> pa.Array:
     return pc.if_else(nan, pa.scalar(_NAN_BITS, pa.int64()), bits)
 
 
-def _bits(value: float) -> tuple[str, str]:
-    return ("float", value.hex())
+def same_value(value: Any) -> Any:
+    """What two partition values share if they are one partition: floats by their bits, all NaN as one."""
+    return ("float", value.hex()) if isinstance(value, float) else value

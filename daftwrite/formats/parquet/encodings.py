@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from daftwrite.pipeline.types import is_list
 
-__all__ = ["dictionary_columns"]
+__all__ = ["dictionary_columns", "leaf_paths"]
 
 _WINDOWS = 8
 _WINDOW_ROWS = 1024
@@ -27,7 +27,7 @@ def dictionary_columns(table: pa.Table) -> list[str]:
     chosen: list[str] = []
     for field, column in zip(table.schema, table.columns, strict=True):
         if few or pa.types.is_nested(field.type):
-            chosen += _leaf_paths(field.type, field.name)
+            chosen += leaf_paths(field.type, field.name)
         elif not _never(field.type) and _repeats(column):
             chosen.append(field.name)
     return chosen
@@ -46,14 +46,15 @@ def _repeats(column: pa.ChunkedArray) -> bool:
     return bool(distinct <= _MOSTLY_DISTINCT * present)
 
 
-def _leaf_paths(kind: pa.DataType, path: str) -> Iterator[str]:
+def leaf_paths(kind: pa.DataType, path: str) -> Iterator[str]:
+    """The dotted Parquet paths of the leaf columns of a type that stands at a path."""
     if pa.types.is_struct(kind):
         for field in kind:
-            yield from _leaf_paths(field.type, f"{path}.{field.name}")
+            yield from leaf_paths(field.type, f"{path}.{field.name}")
     elif pa.types.is_map(kind):
-        yield from _leaf_paths(kind.key_type, f"{path}.key_value.key")
-        yield from _leaf_paths(kind.item_type, f"{path}.key_value.value")
+        yield from leaf_paths(kind.key_type, f"{path}.key_value.key")
+        yield from leaf_paths(kind.item_type, f"{path}.key_value.value")
     elif is_list(kind):
-        yield from _leaf_paths(kind.value_type, f"{path}.list.element")
+        yield from leaf_paths(kind.value_type, f"{path}.list.element")
     else:
         yield path

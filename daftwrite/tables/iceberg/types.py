@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import pyarrow as pa
 from pyiceberg.schema import Schema, sanitize_column_names
@@ -31,7 +32,7 @@ from pyiceberg.types import (
 from daftwrite.errors import ConfigError, SchemaError
 from daftwrite.pipeline.types import is_list, logical_type, name_problems
 
-__all__ = ["arrow_schema", "file_schema", "new_schema"]
+__all__ = ["SchemaBuilder", "arrow_schema", "arrow_type", "file_schema", "new_schema"]
 
 pat = pa.types
 _FIELD_ID = b"PARQUET:field_id"
@@ -64,10 +65,11 @@ def file_schema(schema: Schema) -> pa.Schema:
 
 def _arrow_field(field: NestedField, *, ids: bool, name: str | None = None) -> pa.Field:
     metadata = {_FIELD_ID: str(field.field_id)} if ids else None
-    return pa.field(name or field.name, _arrow_type(field.field_type, ids), not field.required, metadata)
+    return pa.field(name or field.name, arrow_type(field.field_type, ids), not field.required, metadata)
 
 
-def _arrow_type(kind: IcebergType, ids: bool) -> pa.DataType:
+def arrow_type(kind: IcebergType, ids: bool = False) -> pa.DataType:
+    """The Arrow type of an Iceberg type, with field ids in the metadata of nested fields where they are asked for."""
     if isinstance(kind, StructType):
         return pa.struct([_arrow_field(field, ids=ids) for field in kind.fields])
     if isinstance(kind, ListType):
@@ -96,7 +98,7 @@ def new_schema(source: pa.Schema, coerce_timestamps: str | None) -> Schema:
     problems = list(name_problems(source.names))
     if not len(source):
         raise SchemaError("the source has no columns")
-    builder = _Builder(coerce_timestamps, problems)
+    builder = SchemaBuilder(coerce_timestamps, problems, itertools.count(1))
     ids = [next(builder.ids) for _ in source]
     fields = [builder.field(field, number, field.name) for field, number in zip(source, ids, strict=True)]
     if problems:
@@ -104,14 +106,24 @@ def new_schema(source: pa.Schema, coerce_timestamps: str | None) -> Schema:
     return Schema(*fields)
 
 
-class _Builder:
-    def __init__(self, coerce_timestamps: str | None, problems: list[str]) -> None:
-        self.ids = itertools.count(1)
+class SchemaBuilder:
+    """Makes Iceberg fields of Arrow's.
+
+    Args:
+        coerce_timestamps: as in `plan_projection`.
+        problems: gets a sentence for each type that Iceberg doesn't have.
+        ids: the field ids to give out.
+    """
+
+    def __init__(self, coerce_timestamps: str | None, problems: list[str], ids: Iterator[int]) -> None:
+        self.ids = ids
         self._coerce = coerce_timestamps
         self._problems = problems
 
     def field(self, field: pa.Field, number: int, path: str) -> NestedField:
-        doc = (field.metadata or {}).get(b"doc")
+        """A field with its description, which Arrow keeps as metadata `doc` (or Spark's `comment`)."""
+        metadata = field.metadata or {}
+        doc = metadata.get(b"doc", metadata.get(b"comment"))
         return NestedField(
             field_id=number,
             name=field.name,
@@ -140,9 +152,11 @@ class _Builder:
                 self._type(kind.item_type, f"{path}.value"),
                 not kind.item_field.nullable,
             )
-        return self._primitive(kind, path)
+        return self.primitive(kind, path)
 
-    def _primitive(self, kind: pa.DataType, path: str) -> IcebergType:
+    def primitive(self, kind: pa.DataType, path: str) -> IcebergType:
+        """The Iceberg type of a type that isn't nested."""
+        kind = logical_type(kind)
         if pat.is_integer(kind):
             return _integer(kind)
         if pat.is_floating(kind):
