@@ -105,20 +105,28 @@ def test_a_table_made_by_another_meanwhile_is_a_conflict(catalog: SqlCatalog, tm
     assert [f for f in files_below(tmp_path) if f.endswith((".parquet", ".avro"))] == []
 
 
-def test_refusals_are_tried_again(catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    table = catalog.create_table("ns.t", pa.schema([("a", pa.int64())]), properties={"commit.retry.num-retries": "0"})
+@pytest.mark.parametrize(("properties", "refusals"), [({}, 6), ({"commit.retry.num-retries": "2"}, 2)])
+def test_refusals_are_tried_again(
+    catalog: SqlCatalog,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    properties: dict[str, str],
+    refusals: int,
+) -> None:
+    quick = {"commit.retry.min-wait-ms": "1", "commit.retry.max-wait-ms": "5"}
+    table = catalog.create_table("ns.t", pa.schema([("a", pa.int64())]), properties={**quick, **properties})
     original = SqlCatalog.commit_table
     calls = []
 
     def flaky(self: SqlCatalog, *args: Any) -> Any:
         calls.append(1)
-        if len(calls) < 3:
+        if len(calls) <= refusals:
             raise CommitFailedException("somebody was faster")
         return original(self, *args)
 
     monkeypatch.setattr(SqlCatalog, "commit_table", flaky)
     dw.from_arrow(pa.table({"a": [1]})).write_iceberg(table)
-    assert len(calls) == 3
+    assert len(calls) == refusals + 1
     assert len(table.refresh().snapshots()) == 1
     assert len([f for f in files_below(tmp_path) if f.endswith(".avro")]) == 2
 

@@ -92,8 +92,8 @@ class TableProperties:
 
     @property
     def retries(self) -> int:
-        """How often a refused commit is tried again."""
-        return self.natural("commit.retry.num-retries", 4)
+        """How often a refused commit is tried again. Iceberg's 4 are too few where several processes commit at once."""
+        return self.natural("commit.retry.num-retries", 10)
 
     @property
     def retry_wait_seconds(self) -> tuple[float, float]:
