@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile as IcebergDataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
@@ -45,6 +46,15 @@ if TYPE_CHECKING:
 __all__ = ["Attempt", "branch_head", "commit_attempts", "content_of", "land", "ref_update", "write_snapshot"]
 
 logger = logging.getLogger("daftwrite")
+
+
+class _AssertNoRef(AssertRefSnapshotId):
+    """Asserts that a ref is new, also in a table without snapshots, where pyiceberg refuses any but main."""
+
+    # pyiceberg's requirements have this name for it, which pydantic's models once used otherwise.
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override]
+        if base_metadata is None or self.ref in base_metadata.refs:
+            raise CommitFailedException(f"branch {self.ref} was created concurrently, or the table is gone")
 
 
 @dataclass(frozen=True)
@@ -176,8 +186,10 @@ def _requirements(metadata: TableMetadata, details: IcebergDetails) -> list[Tabl
         required.append(AssertLastAssignedFieldId(last_assigned_field_id=metadata.last_column_id))
     if not details.stage_only:
         known = metadata.refs.get(details.branch)
-        snapshot_id = None if known is None else known.snapshot_id
-        required.append(AssertRefSnapshotId(ref=details.branch, snapshot_id=snapshot_id))
+        if known is None:
+            required.append(_AssertNoRef(ref=details.branch))
+        else:
+            required.append(AssertRefSnapshotId(ref=details.branch, snapshot_id=known.snapshot_id))
     return required
 
 
