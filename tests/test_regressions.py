@@ -19,7 +19,7 @@ from pyiceberg.exceptions import CommitFailedException, ForbiddenError, TableAlr
 from pyiceberg.types import LongType
 
 import daftwrite as dw
-from conftest import files_below
+from tests.conftest import files_below
 
 pytestmark = pytest.mark.anyio
 

@@ -18,8 +18,8 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import daftwrite as dw
-from conftest import files_below
 from daftwrite.pipeline.events import BatchRead, Committed, Event, FileOpened, FilePublished, RowGroupEncoded
+from tests.conftest import files_below
 
 pytestmark = pytest.mark.anyio
 

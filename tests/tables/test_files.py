@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import daftwrite as dw
-from conftest import files_below
+from tests.conftest import files_below
 
 DATA = pa.table({"k": ["a", "b", None, "a/b=%é"], "n": [1, 2, 3, 4]})
 

@@ -33,8 +33,8 @@ from pyiceberg.transforms import (
 )
 
 import daftwrite as dw
-from conftest import files_below
 from daftwrite.tables.iceberg.commit import WRITE_ID_PROPERTY
+from tests.conftest import files_below
 
 
 def rows_of(table: Table) -> list[dict[str, Any]]:

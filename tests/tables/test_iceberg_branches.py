@@ -113,3 +113,19 @@ def test_a_write_to_a_branch_conflicts_only_with_that_branch(catalog: SqlCatalog
         write(catalog.load_table("ns.t"), 4)
     assert ids(table, "audit") == [9]
     assert ids(table) == [1, 2, 4]
+
+
+def test_a_staged_snapshot_of_a_new_table(catalog: SqlCatalog) -> None:
+    data = dw.from_arrow(pa.table({"id": [1]}))
+    result = data.write_iceberg("ns.t", catalog=catalog, create=True, stage_only=True)
+    table = catalog.load_table("ns.t")
+    assert table.current_snapshot() is None
+    assert table.scan(snapshot_id=result.snapshot_id).to_arrow().num_rows == 1
+
+
+def test_a_branch_of_a_new_table(catalog: SqlCatalog) -> None:
+    data = dw.from_arrow(pa.table({"id": [1]}))
+    data.write_iceberg("ns.t", catalog=catalog, create=True, branch="audit")
+    table = catalog.load_table("ns.t")
+    assert table.current_snapshot() is None
+    assert ids(table, "audit") == [1]

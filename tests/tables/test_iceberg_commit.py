@@ -17,7 +17,7 @@ from pyiceberg.transforms import (
 )
 
 import daftwrite as dw
-from conftest import files_below
+from tests.conftest import files_below
 
 
 def rows_of(table: Table) -> list[dict[str, Any]]:

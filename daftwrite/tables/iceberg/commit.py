@@ -32,7 +32,15 @@ from daftwrite.tables.base import Commit, Landed
 from daftwrite.tables.iceberg.data_file import iceberg_data_file, leaf_fields
 from daftwrite.tables.iceberg.evolve import SchemaMoved, graft, schema_problem
 from daftwrite.tables.iceberg.naming import partition_path
-from daftwrite.tables.iceberg.outcome import REFUSALS, WORTH_A_RETRY, WRITE_ID_PROPERTY, conflict, look_for, refresh
+from daftwrite.tables.iceberg.outcome import (
+    REFUSALS,
+    WORTH_A_RETRY,
+    WRITE_ID_PROPERTY,
+    conflict,
+    has_landed,
+    look_for,
+    refresh,
+)
 from daftwrite.tables.iceberg.prepare import IcebergDetails
 from daftwrite.tables.iceberg.properties import TableProperties
 from daftwrite.tables.iceberg.replace import Replacement
@@ -110,6 +118,10 @@ def commit_attempts(table: PyIcebergTable, commit: Commit, attempt: Callable[[],
     details: IcebergDetails = commit.plan.details
     properties = TableProperties(table.metadata.properties)
     wait, longest = properties.retry_wait_seconds
+
+    def landed(fresh: PyIcebergTable) -> bool:
+        return has_landed(fresh, details.table_uuid, commit.plan.write_id)
+
     begun = time.monotonic()
     for number in itertools.count():
         refresh(table, commit)
@@ -118,7 +130,7 @@ def commit_attempts(table: PyIcebergTable, commit: Commit, attempt: Callable[[],
             table._do_commit(updates=tuple(tried.updates), requirements=tuple(tried.requirements))
             return
         except Exception as error:
-            fresh = look_for(table, details.table_uuid, commit, error, certain=isinstance(error, REFUSALS))
+            fresh = look_for(table, commit, error, landed, certain=isinstance(error, REFUSALS))
             if fresh is not None:
                 table.metadata, table.metadata_location = fresh.metadata, fresh.metadata_location
                 return
@@ -233,7 +245,8 @@ def _grafted(metadata: TableMetadata, commit: Commit, details: IcebergDetails) -
 
 
 def _check_replacement(table: PyIcebergTable, commit: Commit, head: Snapshot | None, replacement: Replacement) -> None:
-    serializable = TableProperties(table.metadata.properties).serializable
+    operation = "update" if commit.files else "delete"
+    serializable = TableProperties(table.metadata.properties).serializable(operation)
     matters = replacement.choice.may_match if serializable else None
     change = change_since(table.metadata, table.io, replacement.snapshot, head, replacement.removed, matters)
     if change is not None:

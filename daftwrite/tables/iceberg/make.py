@@ -34,7 +34,7 @@ from daftwrite.tables.base import Commit, Landed
 from daftwrite.tables.iceberg.commit import Attempt, commit_attempts, content_of, ref_update, write_snapshot
 from daftwrite.tables.iceberg.creation import NewTable, plan_replacement
 from daftwrite.tables.iceberg.options import IcebergOptions
-from daftwrite.tables.iceberg.outcome import REFUSALS, conflict, load_fresh, unknown
+from daftwrite.tables.iceberg.outcome import REFUSALS, conflict, look_for
 from daftwrite.tables.iceberg.properties import refuse_unsupported
 from daftwrite.tables.iceberg.schema_updates import schema_updates
 from daftwrite.tables.iceberg.snapshot import SnapshotBuilder
@@ -96,15 +96,19 @@ class TableMaker:
                 metadata, metadata.schema(), table.io, table.location_provider(), snapshot_id, None, content_of(commit)
             )
             updates.append(AddSnapshotUpdate(snapshot=write_snapshot(builder, commit)))
-            updates.append(ref_update(metadata, commit.plan.details.branch, snapshot_id))
+            if not commit.plan.details.stage_only:
+                updates.append(ref_update(metadata, commit.plan.details.branch, snapshot_id))
         try:
             table._do_commit(updates=tuple(updates), requirements=(AssertCreate(),))
         except Exception as error:
-            certain = isinstance(error, REFUSALS)
-            fresh = load_fresh(table, commit, error, certain=certain)
-            if fresh is None and not certain:
-                raise unknown(commit, error) from error
-            if fresh is None or fresh.metadata.table_uuid != metadata.table_uuid:
+            uuid = metadata.table_uuid
+            if not look_for(
+                table,
+                commit,
+                error,
+                lambda fresh: fresh.metadata.table_uuid == uuid,
+                certain=isinstance(error, REFUSALS),
+            ):
                 if builder is not None:
                     builder.discard()
                 raise conflict(commit, f"the catalog refused to create the table: {error}") from error

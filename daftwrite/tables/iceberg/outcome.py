@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from pyiceberg.exceptions import (
@@ -29,11 +29,9 @@ __all__ = [
     "WORTH_A_RETRY",
     "WRITE_ID_PROPERTY",
     "conflict",
-    "find_landed",
-    "load_fresh",
+    "has_landed",
     "look_for",
     "refresh",
-    "unknown",
 ]
 
 logger = logging.getLogger("daftwrite")
@@ -50,12 +48,12 @@ REFUSALS = (
 )
 
 
-def find_landed(table: PyIcebergTable, write_id: str) -> int | None:
-    """The id of the snapshot that carries a write id, or None."""
-    for snapshot in table.metadata.snapshots:
-        if snapshot.summary is not None and snapshot.summary.additional_properties.get(WRITE_ID_PROPERTY) == write_id:
-            return snapshot.snapshot_id
-    return None
+def has_landed(table: PyIcebergTable, table_uuid: str, write_id: str) -> bool:
+    """Whether a table is the one that was written to, and has a snapshot that carries a write's id."""
+    return str(table.metadata.table_uuid) == table_uuid and any(
+        snapshot.summary is not None and snapshot.summary.additional_properties.get(WRITE_ID_PROPERTY) == write_id
+        for snapshot in table.metadata.snapshots
+    )
 
 
 def refresh(table: PyIcebergTable, commit: Commit) -> None:
@@ -83,46 +81,39 @@ def _another_has_its_name(table: PyIcebergTable) -> bool:
         return False
 
 
-def load_fresh(table: PyIcebergTable, commit: Commit, error: Exception, *, certain: bool) -> PyIcebergTable | None:
-    """The table as it is now, or None when there is none; looks again where the answer is not certain.
-
-    Raises:
-        CommitStateUnknown: when the catalog doesn't tell.
-    """
-    failure: Exception = error
-    for _ in _looks(table, certain=certain):
-        try:
-            return table.catalog.load_table(table.name())
-        except NoSuchTableError:
-            if certain:
-                return None
-        except Exception as raised:
-            failure = raised
-            logger.info("can't check whether the commit to %s landed: %s", commit.plan.target, raised)
-    if failure is not error:
-        raise unknown(commit, error) from error
-    return None
-
-
 def look_for(
-    table: PyIcebergTable, table_uuid: str, commit: Commit, error: Exception, *, certain: bool
+    table: PyIcebergTable,
+    commit: Commit,
+    error: Exception,
+    landed: Callable[[PyIcebergTable], bool],
+    *,
+    certain: bool,
 ) -> PyIcebergTable | None:
-    """The table as it is now if the commit landed in spite of an error; None if it certainly did not.
+    """The table as it is now if a commit landed in spite of an error; None if it certainly did not.
+
+    Args:
+        table: the table.
+        commit: for messages.
+        error: what the catalog answered.
+        landed: tells of the table as it is now whether the commit is part of it.
+        certain: whether the error says that the commit was refused; then one look is enough.
 
     Raises:
         CommitStateUnknown: when neither is certain.
     """
     for _ in _looks(table, certain=certain):
-        fresh = load_fresh(table, commit, error, certain=certain)
-        if fresh is None or str(fresh.metadata.table_uuid) != table_uuid:
-            break
-        if find_landed(fresh, commit.plan.write_id) is not None:
+        try:
+            fresh = table.catalog.load_table(table.name())
+        except NoSuchTableError:
+            fresh = None
+        except Exception as raised:
+            logger.info("can't check whether the commit to %s landed: %s", commit.plan.target, raised)
+            continue
+        if fresh is not None and landed(fresh):
             return fresh
         if certain:
-            break
-    if certain:
-        return None
-    raise unknown(commit, error) from error
+            return None
+    raise _unknown(commit, error) from error
 
 
 def _looks(table: PyIcebergTable, *, certain: bool) -> Iterator[int]:
@@ -138,7 +129,7 @@ def _looks(table: PyIcebergTable, *, certain: bool) -> Iterator[int]:
         yield look
 
 
-def unknown(commit: Commit, error: Exception) -> CommitStateUnknown:
+def _unknown(commit: Commit, error: Exception) -> CommitStateUnknown:
     """A doubtful outcome with the files that it is about."""
     return CommitStateUnknown(
         f"nobody can tell whether the commit to {commit.plan.target} landed (write id {commit.plan.write_id}); "

@@ -160,10 +160,13 @@ class TableProperties:
         """How many partitions may be told apart in a snapshot's summary."""
         return self.natural("write.summary.partition-limit", 0)
 
-    @property
-    def serializable(self) -> bool:
-        """Whether an overwrite is refused when rows that it would have replaced were added meanwhile."""
-        key = "write.update.isolation-level"
+    def serializable(self, operation: str) -> bool:
+        """Whether a write is refused when rows that it would have replaced were added meanwhile.
+
+        Args:
+            operation: `"update"`, or `"delete"` for a write that only removes rows.
+        """
+        key = f"write.{operation}.isolation-level"
         text = self._properties.get(key, "serializable").lower()
         if text not in ("serializable", "snapshot"):
             raise ConfigError(f"table property {key} must be serializable or snapshot, not {text!r}")
@@ -189,7 +192,8 @@ class TableProperties:
             self.manifest_min_count_to_merge,
             self.manifest_compression,
             self.partition_summary_limit,
-            self.serializable,
+            self.serializable("update"),
+            self.serializable("delete"),
             self.write_audit_publish,
             self.natural("write.metadata.previous-versions-max", 100),
             self.flag("write.metadata.delete-after-commit.enabled", False),
