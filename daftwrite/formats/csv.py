@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from daftwrite.errors import ConfigError, DataError, SchemaError
+from daftwrite.flags import check_flags
 from daftwrite.formats.base import EncodedRowGroup, FileSummary
 from daftwrite.formats.csv_times import check_pattern, format_times
 from daftwrite.pipeline.types import is_list, is_opaque, logical_type
@@ -69,6 +70,7 @@ class CsvFormat:
     extensions: ClassVar[tuple[str, ...]] = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".tsv.zst")
 
     def __post_init__(self) -> None:
+        check_flags(self, "include_header", "include_bom")
         for name in ("delimiter", "quote_char", "escape_char"):
             value = getattr(self, name)
             if name == "escape_char" and value is None:

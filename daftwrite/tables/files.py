@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from daftwrite.errors import AlreadyExists, CommitStateUnknown, ConfigError, DataError, SchemaError, StoreError
 from daftwrite.explanation import Explanation
+from daftwrite.flags import check_flags
 from daftwrite.formats.base import Format
 from daftwrite.pipeline.align import plan_projection
 from daftwrite.pipeline.resources import Resources
@@ -64,6 +65,7 @@ class DirectoryOptions:
     write_success_file: bool = False
 
     def __post_init__(self) -> None:
+        check_flags(self, "allow_empty", "write_metadata_file", "write_success_file")
         if self.mode not in MODES:
             raise ConfigError(f"mode must be one of {', '.join(MODES)}, not {self.mode!r}")
         if self.mode == "overwrite_partitions" and not self.partition_by:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from daftwrite.errors import ConfigError
+from daftwrite.flags import check_flags
 from daftwrite.sorting import SortField
 from daftwrite.writers.transforms import PartitionField
 
@@ -42,6 +43,7 @@ class IcebergOptions:
     identifier_fields: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        check_flags(self, "allow_empty", "stage_only")
         if self.mode not in MODES:
             raise ConfigError(f"mode must be one of {', '.join(MODES)} for an Iceberg table, not {self.mode!r}")
         if self.schema_mode not in _SCHEMA_MODES:
