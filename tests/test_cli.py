@@ -148,3 +148,72 @@ def test_importing_starts_no_thread_and_loads_no_optional_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_overwrite_by_a_filter(run: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": range(10), "t": ["x"] * 10}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": [3, 4], "t": ["new", "new"]}), tmp_path / "b.parquet")
+    run("write", "a.parquet", "iceberg:demo.t", "--create", "--property", "write.parquet.compression-codec=gzip")
+    overwrite = ("--mode", "overwrite", "--overwrite-filter", "id in (3, 4)")
+    done = run("write", "b.parquet", "iceberg:demo.t", *overwrite, "--snapshot-property", "job=nightly")
+    assert "1 old files replaced; 8 of their rows stay, in 1 new files" in done.stdout
+    found = json.loads(run("inspect", "iceberg:demo.t", "--json").stdout)
+    assert sum(file["rows"] for file in found["files"]) == 10
+
+
+@pytest.mark.parametrize("dest", ["iceberg:demo.t", "out", "out.csv"])
+def test_a_dry_run_tells_and_writes_nothing(run: Any, tmp_path: Path, dest: str) -> None:
+    create = ["--create"] if dest.startswith("iceberg:") else []
+    pq.write_table(pa.table({"id": [1], "n": pa.array([1], pa.int8())}), tmp_path / "a.parquet")
+    before = sorted(tmp_path.rglob("*"))
+    size = [] if dest == "out.csv" else ["--target-file-size", "64 MiB"]
+    done = run("write", "a.parquet", dest, "--dry-run", *size, *create)
+    assert "columns:" in done.stdout
+    assert "id  int64 -> " in done.stdout
+    if dest != "out.csv":
+        assert "target_file_size = 64.0 MiB  (argument)" in done.stdout
+    told = json.loads(run("write", "a.parquet", dest, "--dry-run", "--json", *create).stdout)
+    assert [column["name"] for column in told["columns"]] == ["id", "n"]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_branches_schemas_and_replacement(run: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": [2], "x": ["new"]}), tmp_path / "b.parquet")
+    run("write", "a.parquet", "iceberg:demo.t", "--create", "--sort-by", "desc(id)")
+    run("write", "b.parquet", "iceberg:demo.t", "--schema-mode", "merge", "--branch", "audit")
+    assert sum(f["rows"] for f in json.loads(run("inspect", "iceberg:demo.t", "--json").stdout)["files"]) == 1
+    run("write", "b.parquet", "iceberg:demo.t", "--stage-only")
+    run("write", "b.parquet", "iceberg:demo.t", "--or-replace", "--partition-by", "x")
+    found = json.loads(run("inspect", "iceberg:demo.t", "--json").stdout)
+    assert found["partitions"] == ["x: identity(x)"]
+    assert sum(f["rows"] for f in found["files"]) == 1
+
+
+def test_modes_of_directories(run: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    run("write", "a.parquet", "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "id\n1\n"
+    assert "nothing was written" in run("write", "a.parquet", "out.csv", "--mode", "ignore").stdout
+    run("write", "a.parquet", "out")
+    assert "1 old files replaced" in run("write", "a.parquet", "out", "--mode", "overwrite").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["out", "--branch", "audit"], "--branch is for Iceberg tables"),
+        (["out", "--create"], "--create is for Iceberg tables"),
+        (["iceberg:demo.t", "--create", "--property", "x"], "--property takes KEY=VALUE, not 'x'"),
+        (["iceberg:demo.t", "--format", "csv"], "--format is for directories"),
+        (["iceberg:demo.t", "--create", "--schema-mode", "union"], "schema_mode must be"),
+    ],
+)
+def test_options_that_do_not_fit_the_target_are_refused(
+    run: Any, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    done = run("write", "a.parquet", *arguments, check=False)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

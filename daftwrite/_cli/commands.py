@@ -13,6 +13,7 @@ import click
 
 import daftwrite as dw
 from daftwrite._cli.describe import describe, describe_result, print_description, print_result
+from daftwrite._cli.iceberg_options import iceberg_arguments, iceberg_options, refuse_iceberg_options
 from daftwrite._cli.progress import Progress
 from daftwrite.sizes import parse_size
 from daftwrite.writers.transforms import parse_partition_field
@@ -69,20 +70,26 @@ def _source_options(run: Callable[..., None]) -> Callable[..., None]:
     "--format",
     "format_",
     type=click.Choice(["parquet", "csv"]),
-    help="Format of a directory. Default: parquet.",
+    help="Format of a directory. Default: what a file's name tells, else parquet.",
 )
-@click.option("--mode", help="error (default) or append for a directory; append for an Iceberg table.")
+@click.option(
+    "--mode",
+    help="error (default), append, overwrite, overwrite_partitions or ignore for a directory; append (default), "
+    "overwrite or overwrite_partitions for an Iceberg table.",
+)
 @click.option(
     "--partition-by",
     multiple=True,
     metavar="FIELD",
     help='Such as carrier or "month(time_hour)"; repeatable.',
 )
+@click.option("--allow-empty", is_flag=True, help="Let an overwrite by a source without rows remove rows.")
 @click.option("--target-file-size", metavar="SIZE", help='Such as "64 MiB". Default: 512 MiB.')
 @click.option("--compression", metavar="CODEC", help="Default: zstd for Parquet, none for CSV.")
 @click.option("--memory", metavar="SIZE", help='Such as "512 MiB". Default: 1 GiB.')
-@click.option("--create", is_flag=True, help="Make the Iceberg table, and its namespace, when missing.")
+@click.option("--dry-run", is_flag=True, help="Tell what the write would do, without doing it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@iceberg_options
 @_source_options
 @_reporting
 def write(
@@ -91,42 +98,56 @@ def write(
     format_: str | None,
     mode: str | None,
     partition_by: tuple[str, ...],
+    allow_empty: bool,
     target_file_size: str | None,
     compression: str | None,
     memory: str | None,
-    create: bool,
+    dry_run: bool,
     as_json: bool,
     null_values: tuple[str, ...],
     delimiter: str | None,
+    **iceberg: Any,
 ) -> None:
     """Write SOURCE, a Parquet or CSV file or glob, to DEST.
 
-    DEST is an Iceberg identifier such as iceberg:namespace.table, or a directory.
+    DEST is an Iceberg identifier such as iceberg:namespace.table, a directory, or a file that ends in .parquet or .csv.
     """
     frame = _read(source, null_values, delimiter)
-    fields = [parse_partition_field(text) for text in partition_by]
-    common: dict[str, Any] = {
-        "partition_by": fields,
+    target: dict[str, Any] = {
+        "partition_by": [parse_partition_field(text) for text in partition_by],
+        "allow_empty": allow_empty,
+    }
+    if mode is not None:
+        target["mode"] = mode
+    sizes: dict[str, Any] = {
         "target_file_size": _size(target_file_size, "--target-file-size"),
         "compression": compression,
-        "memory": _size(memory, "--memory"),
     }
+    kind: type[dw.IcebergTarget | dw.ParquetTarget | dw.CsvTarget]
+    verb: Callable[..., dw.WriteResult]
+    if dest.startswith(_ICEBERG):
+        if format_ is not None:
+            raise dw.ConfigError("--format is for directories, an Iceberg table has its own")
+        target |= iceberg_arguments(iceberg)
+        dest, kind, verb = dest.removeprefix(_ICEBERG), dw.IcebergTarget, frame.write_iceberg
+    else:
+        refuse_iceberg_options(iceberg)
+        kind, verb = dw.ParquetTarget, frame.write_parquet
+        if format_ == "csv" or (format_ is None and dest.lower().endswith(_CSV_ENDS)):
+            kind, verb = dw.CsvTarget, frame.write_csv
+    if dry_run:
+        _print_plan(frame.explain_write(kind(dest, **target), **sizes), as_json)
+        return
     with Progress(enabled=sys.stderr.isatty()) as progress:
-        common["on_event"] = progress.on_event
-        if dest.startswith(_ICEBERG):
-            if format_ is not None:
-                raise dw.ConfigError("--format is for directories, an Iceberg table has its own")
-            identifier = dest.removeprefix(_ICEBERG)
-            result = frame.write_iceberg(identifier, mode=mode or "append", create=create, **common)
-        else:
-            if create:
-                raise dw.ConfigError("--create is for Iceberg tables, a directory is made by itself")
-            verb = frame.write_csv if format_ == "csv" else frame.write_parquet
-            result = verb(dest, mode=mode or "error", **common)
+        result = verb(dest, **target, **sizes, memory=_size(memory, "--memory"), on_event=progress.on_event)
     if as_json:
         click.echo(json.dumps(describe_result(result)))
     else:
         print_result(result)
+
+
+def _print_plan(plan: dw.Explanation, as_json: bool) -> None:
+    click.echo(json.dumps(plan.to_dict()) if as_json else str(plan))
 
 
 def _size(text: str | None, name: str) -> int | None:

@@ -31,20 +31,32 @@ def describe_result(result: dw.WriteResult) -> dict[str, Any]:
         "rows": result.rows,
         "bytes": result.nbytes,
         "seconds": dict(result.seconds),
-        "files": [
-            {"path": f.path, "rows": f.rows, "bytes": f.nbytes, "partition": dict(f.partition)} for f in result.files
-        ],
+        "skipped": result.skipped,
+        "files": [_describe_file(file) for file in result.files],
+        "kept_files": [_describe_file(file) for file in result.kept_files],
+        "replaced": list(result.replaced),
     }
+
+
+def _describe_file(file: dw.DataFile) -> dict[str, Any]:
+    return {"path": file.path, "rows": file.rows, "bytes": file.nbytes, "partition": dict(file.partition)}
 
 
 def print_result(result: dw.WriteResult) -> None:
     """Print a result for people."""
+    if result.skipped:
+        click.echo("the target exists, nothing was written")
+        return
     snapshot = "" if result.snapshot_id is None else f"snapshot {result.snapshot_id}: "
     seconds = result.seconds.get("total", 0.0)
     click.echo(
         f"{result.target}: {snapshot}{result.rows:,} rows in {len(result.files):,} files, "
         f"{format_size(result.nbytes)}, {seconds:.1f} s"
     )
+    if result.replaced:
+        kept = sum(file.rows for file in result.kept_files)
+        stay = f"; {kept:,} of their rows stay, in {len(result.kept_files):,} new files" if kept else ""
+        click.echo(f"{'':>12} {len(result.replaced):,} old files replaced{stay}")
     _print_files([{"path": f.path, "rows": f.rows, "bytes": f.nbytes} for f in result.files])
 
 
