@@ -27,6 +27,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 
 from daftwrite.errors import WriteError
+from daftwrite.tables.iceberg.manifests import read_entries, read_manifests
 from daftwrite.tables.iceberg.merging import merge_manifests
 from daftwrite.tables.iceberg.properties import TableProperties
 
@@ -159,10 +160,9 @@ class SnapshotBuilder:
         return writer.to_manifest_file()
 
     def entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
-        """The entries of a manifest, those of deleted files too."""
-        if manifest.added_snapshot_id == self._snapshot_id:
-            return manifest.fetch_manifest_entry(self._io, discard_deleted=False)
-        return manifest.fetch_manifest_entry(self._io, discard_deleted=True)
+        """The entries of a manifest; those of removed files, too, where this snapshot removed them."""
+        ours = manifest.added_snapshot_id == self._snapshot_id
+        return read_entries(manifest, self._io, discard_deleted=not ours)
 
     @property
     def snapshot_id(self) -> int:
@@ -224,7 +224,7 @@ class SnapshotBuilder:
         if self._parent is None:
             return
         missing = set(self._content.removed)
-        for manifest in self._parent.manifests(self._io):
+        for manifest in read_manifests(self._parent, self._io):
             if not self._content.removed:
                 if manifest.has_added_files() or manifest.has_existing_files():
                     yield manifest
@@ -239,11 +239,11 @@ class SnapshotBuilder:
             raise WriteError(f"data files to remove are not in the table any more: {', '.join(sorted(missing)[:3])}")
 
     def _forget_deletes(self, manifest: ManifestFile) -> None:
-        for entry in manifest.fetch_manifest_entry(self._io):
+        for entry in read_entries(manifest, self._io):
             self._summary.metrics.remove_file(entry.data_file)
 
     def _without_removed(self, manifest: ManifestFile, missing: set[str]) -> Iterator[ManifestFile]:
-        entries = manifest.fetch_manifest_entry(self._io)
+        entries = read_entries(manifest, self._io)
         found = [entry for entry in entries if entry.data_file.file_path in missing]
         if not found:
             if entries:

@@ -9,6 +9,8 @@ from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntry, Manifes
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
 
+from daftwrite.tables.iceberg.manifests import read_entries, read_manifests
+
 __all__ = ["change_since"]
 
 
@@ -58,10 +60,10 @@ def _since(metadata: TableMetadata, base: Snapshot | None, head: Snapshot | None
 
 
 def _changes(snapshot: Snapshot, io: FileIO) -> Iterator[tuple[ManifestContent, ManifestEntry]]:
-    for manifest in snapshot.manifests(io):
+    for manifest in read_manifests(snapshot, io):
         if manifest.added_snapshot_id != snapshot.snapshot_id:
             continue
-        for entry in manifest.fetch_manifest_entry(io, discard_deleted=False):
+        for entry in read_entries(manifest, io, discard_deleted=False):
             if entry.status != ManifestEntryStatus.EXISTING and entry.snapshot_id == snapshot.snapshot_id:
                 yield manifest.content, entry
 
