@@ -42,7 +42,7 @@ TYPES: dict[str, tuple[pa.DataType, list[Any], tuple[str, ...]]] = {
     ),
     "long": (pa.int64(), [-(2**63) + 8, -11, 0, 9, 2**63 - 1, None], ("identity", "bucket[4]", "truncate[10]")),
     "float": (pa.float32(), [math.nan, -0.0, 0.0, 1.5, -math.inf, math.inf, None], ("identity", "void")),
-    "double": (pa.float64(), [math.nan, -0.0, 0.0, 2.5, -math.inf, 1e300, None], ("identity",)),
+    "double": (pa.float64(), [math.nan, -0.0, 0.0, 0.1, -math.inf, 1e300, None], ("identity",)),
     "decimal": (
         pa.decimal128(9, 2),
         [Decimal("-1234567.89"), Decimal("-0.01"), Decimal("0.00"), Decimal("10.65"), Decimal("99.99"), None],

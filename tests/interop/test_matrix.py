@@ -36,7 +36,6 @@ def check_pyiceberg_and_polars(catalog: SqlCatalog, case: Case) -> None:
         if not known_fault("pyiceberg", case, condition):
             scanned: pa.Table = table.scan(row_filter=pyiceberg_expression(condition)).to_arrow()
             assert canonical(scanned, schema) == wanted, condition
-        assert (
-            canonical(pl.scan_iceberg(table).filter(polars_expression(condition)).collect().to_arrow(), schema)
-            == wanted
-        )
+        if not known_fault("polars", case, condition):
+            found = pl.scan_iceberg(table).filter(polars_expression(condition)).collect()
+            assert canonical(found.to_arrow(), schema) == wanted, condition

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
+import uuid
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +12,11 @@ import fastavro
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import DecimalType, FixedType, IcebergType, NestedField, UUIDType
 
 import daftwrite as dw
 
@@ -91,3 +96,29 @@ def test_a_double_partition_is_found_by_its_value(catalog: SqlCatalog, value: fl
     assert len(result.replaced) == 1
     ids = table.refresh().scan().to_arrow()["id"].to_pylist()
     assert sorted(ids) == sorted([*(n for n in range(len(DOUBLES)) if n != DOUBLES.index(value)), 100])
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+@pytest.mark.parametrize(
+    ("kind", "arrow", "value"),
+    [
+        (DecimalType(18, 2), pa.decimal128(18, 2), Decimal("1.25")),
+        (UUIDType(), pa.binary(16), uuid.UUID(int=5).bytes),
+        (FixedType(3), pa.binary(3), b"abc"),
+    ],
+    ids=["decimal", "uuid", "fixed"],
+)
+def test_partition_fields_of_one_type_are_valid_avro(
+    catalog: SqlCatalog, kind: IcebergType, arrow: pa.DataType, value: Any, version: str
+) -> None:
+    schema = Schema(NestedField(1, "a", kind), NestedField(2, "b", kind))
+    spec = PartitionSpec(*(PartitionField(n, 999 + n, IdentityTransform(), "ab"[n - 1]) for n in (1, 2)))
+    table = catalog.create_table("ns.t", schema, partition_spec=spec, properties={"format-version": version})
+    column = pa.array([value], arrow)
+    dw.from_arrow(pa.table({"a": column, "b": column})).write_iceberg(table)
+    (manifest,) = table.refresh().current_snapshot().manifests(table.io)
+    with table.io.new_input(manifest.manifest_path).open() as stream:
+        (entry,) = fastavro.reader(stream)
+    read = {name: getattr(found, "bytes", found) for name, found in entry["data_file"]["partition"].items()}
+    assert read == {"a": value, "b": value}
+    assert len(table.scan().to_arrow()) == 1

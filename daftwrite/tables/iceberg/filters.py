@@ -41,6 +41,7 @@ from pyiceberg.schema import Schema
 
 from daftwrite.errors import ConfigError
 from daftwrite.expressions import All, Any_, Comparison, Not, Predicate
+from daftwrite.tables.iceberg.literals import fit_literals
 
 __all__ = ["RowFilter"]
 
@@ -73,7 +74,7 @@ class RowFilter:
         self.text = str(given) if isinstance(given, str) else repr(given)
         try:
             parsed = _parse(given)
-            self.expression = _null_safe(rewrite_not(parsed))
+            self.expression = _null_safe(fit_literals(rewrite_not(parsed), schema))
             self._bound = bind(schema, self.expression, case_sensitive=True)
         except ConfigError:
             raise

@@ -1,18 +1,24 @@
-"""Reading manifests with every partition value as it was written.
+"""Manifests read with every partition value as it was written, and written as Avro that every reader takes.
 
 pyiceberg's compiled Avro decoder narrows doubles to floats: 0.1 comes back as 0.10000000149011612 and 1e300 as
-infinity. Files would be planned, compared and written again under partition values that are not theirs.
+infinity. Files would be planned, compared and written again under partition values that are not theirs. Its writer
+defines an Avro type again for each partition field of the same decimal, fixed or UUID type, which Avro forbids:
+fastavro refuses such a manifest and DuckDB dies of it.
 """
 
 from __future__ import annotations
 
+import json
 import struct
+from collections import Counter
 from typing import Any
 
+from pyiceberg.avro.codecs import AvroCompressionCodec
 from pyiceberg.avro.decoder import BinaryDecoder
-from pyiceberg.avro.file import AvroFile
+from pyiceberg.avro.file import _SCHEMA_KEY, MAGIC, META_SCHEMA, AvroFile, AvroFileHeader, AvroOutputFile
 from pyiceberg.avro.reader import DoubleReader, OptionReader, Reader, StructReader
-from pyiceberg.io import FileIO
+from pyiceberg.avro.resolver import construct_writer
+from pyiceberg.io import FileIO, OutputFile
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
     MANIFEST_ENTRY_SCHEMAS,
@@ -22,11 +28,18 @@ from pyiceberg.manifest import (
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
+    ManifestWriter,
+    ManifestWriterV1,
+    ManifestWriterV2,
     _inherit_from_manifest,
 )
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema, visit
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.types import DecimalType, FixedType, UUIDType
+from pyiceberg.utils.schema_conversion import AvroType, ConvertSchemaToAvro
 
-__all__ = ["read_entries", "read_manifests"]
+__all__ = ["manifest_writer", "read_entries", "read_manifests"]
 
 _DOUBLE = struct.Struct("<d")
 
@@ -56,6 +69,28 @@ def read_entries(manifest: ManifestFile, io: FileIO, *, discard_deleted: bool = 
             for entry in entries
             if not discard_deleted or entry.status != ManifestEntryStatus.DELETED
         ]
+
+
+def manifest_writer(
+    format_version: int,
+    spec: PartitionSpec,
+    schema: Schema,
+    output: OutputFile,
+    snapshot_id: int,
+    compression: AvroCompressionCodec,
+) -> ManifestWriter:
+    """A writer of one manifest of data files.
+
+    Args:
+        format_version: the table's, 1 or 2.
+        spec: the files' spec.
+        schema: names and types the spec's sources.
+        output: the manifest.
+        snapshot_id: the snapshot that the manifest is written for.
+        compression: Avro's name of the codec.
+    """
+    kind = _WriterV1 if format_version == 1 else _WriterV2
+    return kind(spec, schema, output, snapshot_id, compression)
 
 
 class _ExactManifestFile(ManifestFile):
@@ -88,3 +123,47 @@ def _exact(reader: Reader) -> Any:
         fields = tuple((position, _exact(field)) for position, field in reader.field_readers)
         return StructReader(fields, reader.create_struct, reader.struct)
     return reader
+
+
+class _WriterV1(ManifestWriterV1):
+    def new_writer(self) -> AvroOutputFile[ManifestEntry]:
+        return _output(super().new_writer())
+
+
+class _WriterV2(ManifestWriterV2):
+    def new_writer(self) -> AvroOutputFile[ManifestEntry]:
+        return _output(super().new_writer())
+
+
+def _output(made: AvroOutputFile[ManifestEntry]) -> AvroOutputFile[ManifestEntry]:
+    output = _ValidAvroOutputFile(made.output_file, made.file_schema, made.schema_name, None, made.metadata)
+    output.writer = made.writer
+    return output
+
+
+class _ValidAvroOutputFile(AvroOutputFile[ManifestEntry]):
+    def _write_header(self) -> None:
+        schema = json.dumps(visit(self.file_schema, _UniqueNames(self.schema_name)))
+        header = AvroFileHeader(MAGIC, {**self.metadata, _SCHEMA_KEY: schema}, self.sync_bytes)
+        construct_writer(META_SCHEMA).write(self.encoder, header)
+
+
+class _UniqueNames(ConvertSchemaToAvro):
+    def __init__(self, schema_name: str | None) -> None:
+        super().__init__(schema_name)
+        self._named: Counter[str] = Counter()
+
+    def visit_fixed(self, fixed_type: FixedType) -> AvroType:
+        return self._unique(super().visit_fixed(fixed_type))
+
+    def visit_decimal(self, decimal_type: DecimalType) -> AvroType:
+        return self._unique(super().visit_decimal(decimal_type))
+
+    def visit_uuid(self, uuid_type: UUIDType) -> AvroType:
+        return self._unique(super().visit_uuid(uuid_type))
+
+    def _unique(self, avro: Any) -> AvroType:
+        name = avro["name"]
+        before = self._named[name]
+        self._named[name] += 1
+        return {**avro, "name": f"{name}_{before}"} if before else avro

@@ -18,7 +18,6 @@ from pyiceberg.manifest import (
     ManifestEntryStatus,
     ManifestFile,
     ManifestWriter,
-    write_manifest,
     write_manifest_list,
 )
 from pyiceberg.schema import Schema
@@ -27,7 +26,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 
 from daftwrite.errors import WriteError
-from daftwrite.tables.iceberg.manifests import read_entries, read_manifests
+from daftwrite.tables.iceberg.manifests import manifest_writer, read_entries, read_manifests
 from daftwrite.tables.iceberg.merging import merge_manifests
 from daftwrite.tables.iceberg.properties import TableProperties
 
@@ -172,13 +171,13 @@ class SnapshotBuilder:
     def _writer(self, spec_id: int, schema: Schema) -> ManifestWriter:
         location = self._locations.new_metadata_location(f"{self._attempt}-m{next(self._numbers)}.avro")
         self._written.append(location)
-        return write_manifest(
-            format_version=self._metadata.format_version,
-            spec=self._metadata.specs()[spec_id],
-            schema=schema,
-            output_file=self._io.new_output(location),
-            snapshot_id=self._snapshot_id,
-            avro_compression=self._properties.manifest_compression,
+        return manifest_writer(
+            self._metadata.format_version,
+            self._metadata.specs()[spec_id],
+            schema,
+            self._io.new_output(location),
+            self._snapshot_id,
+            self._properties.manifest_compression,
         )
 
     def _added_manifests(self) -> Iterator[ManifestFile]:
