@@ -99,7 +99,7 @@ def run_one(writer: str, scale: float) -> None:
     def describe(_: Any) -> dict[str, Any]:
         paths = [task.file.file_path.removeprefix("file://") for task in real.refresh().scan().plan_files()]
         count = f"select count(*), count(*) filter (where l_comment = 'replaced') from read_parquet({paths})"
-        rows, replaced = duckdb.sql(count).fetchone() or (0, 0)
+        ((rows, replaced),) = duckdb.sql(count).fetchall()
         sizes = [Path(path).stat().st_size for path in paths]
         return {
             "rows": rows,
