@@ -11,7 +11,7 @@ from daftwrite.errors import ConfigError, MissingDependency, TableNotFound
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
-__all__ = ["EMBEDDED_WAREHOUSE", "embedded_catalog", "resolve_identifier"]
+__all__ = ["EMBEDDED_WAREHOUSE", "embedded_catalog", "refuse_memory_of_one_thread", "resolve_identifier"]
 
 EMBEDDED_WAREHOUSE = "warehouse"
 
@@ -82,6 +82,20 @@ def resolve_identifier(
             f"there is no default one '{default}'"
         )
     return load_catalog(default), parts
+
+
+def refuse_memory_of_one_thread(catalog: Catalog) -> None:
+    """Refuse a catalog in a SQLite memory that only the thread that made it sees, as catalogs are called from worker threads.
+
+    Raises:
+        ConfigError: with the address under which all threads see the same memory.
+    """
+    engine = getattr(catalog, "engine", None)
+    if engine is not None and engine.dialect.name == "sqlite" and engine.url.database in (None, "", ":memory:"):
+        raise ConfigError(
+            f"catalog {catalog.name} is in a memory that only one thread sees ({engine.url.render_as_string()}); give it "
+            f"uri='sqlite:///file:{catalog.name}?mode=memory&cache=shared&uri=true'"
+        )
 
 
 def _configured_catalogs() -> set[str]:

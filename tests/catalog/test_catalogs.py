@@ -17,7 +17,8 @@ from tests.catalog.servers import glue, postgres, seaweed
 
 @contextmanager
 def memory(folder: Path) -> Iterator[dict[str, str]]:
-    yield {"type": "in-memory", "warehouse": f"file://{folder}"}
+    uri = "sqlite:///file:served?mode=memory&cache=shared&uri=true"
+    yield {"type": "in-memory", "uri": uri, "warehouse": f"file://{folder}"}
 
 
 @pytest.fixture(scope="module", params=["memory", "postgres", "rest", "glue"])
@@ -90,3 +91,13 @@ def test_a_source_that_raises_leaves_no_table(served: Catalog) -> None:
     with pytest.raises(RuntimeError, match="gone"):
         dw.from_arrow(batches()).write_iceberg("ns.never", catalog=served, create=True)
     assert not served.table_exists("ns.never")
+
+
+@pytest.mark.parametrize("handle", [False, True], ids=["name", "table"])
+def test_memory_of_one_thread_is_refused(tmp_path: Path, handle: bool) -> None:
+    catalog = load_catalog("mine", type="in-memory", warehouse=f"file://{tmp_path}")
+    catalog.create_namespace("ns")
+    table = catalog.create_table("ns.t", DATA.schema)
+    with pytest.raises(dw.ConfigError, match=r"file:mine\?mode=memory&cache=shared"):
+        dw.from_arrow(DATA).write_iceberg(table if handle else "ns.t", catalog=None if handle else catalog)
+    catalog.close()

@@ -12,7 +12,7 @@ from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 
-from daftwrite.catalog.iceberg import resolve_identifier
+from daftwrite.catalog.iceberg import refuse_memory_of_one_thread, resolve_identifier
 from daftwrite.errors import ConfigError, DaftwriteError, DataError, TableNotFound, WriteError
 from daftwrite.explanation import Explanation
 from daftwrite.pipeline.resources import Resources
@@ -129,12 +129,14 @@ class IcebergTable:
         if isinstance(self._given, PyIcebergTable):
             self._table = self._given
             self._identifier = self._given.name()
+            refuse_memory_of_one_thread(self._given.catalog)
             if self._options.mode != "append" or self._options.schema_mode or self._options.or_replace:
                 # What the handle knew is no measure for what may be replaced.
                 self._guarded(self._table.refresh)
         else:
             self._identifier = tuple(self._given.split("."))
             self._catalog, self._identifier = resolve_identifier(self._given, self._catalog, create=create)
+            refuse_memory_of_one_thread(self._catalog)
             self._table = self._find(self._catalog)
         if self._table is not None:
             self._check_table(self._table)
