@@ -85,7 +85,7 @@ def resolve_identifier(
 
 
 def refuse_memory_of_one_thread(catalog: Catalog) -> None:
-    """Refuse a catalog in a SQLite memory that only the thread that made it sees, as catalogs are called from worker threads.
+    """Refuse a catalog in a SQLite memory that only its own thread sees; catalogs are called from worker threads.
 
     Raises:
         ConfigError: with the address under which all threads see the same memory.
@@ -93,8 +93,8 @@ def refuse_memory_of_one_thread(catalog: Catalog) -> None:
     engine = getattr(catalog, "engine", None)
     if engine is not None and engine.dialect.name == "sqlite" and engine.url.database in (None, "", ":memory:"):
         raise ConfigError(
-            f"catalog {catalog.name} is in a memory that only one thread sees ({engine.url.render_as_string()}); give it "
-            f"uri='sqlite:///file:{catalog.name}?mode=memory&cache=shared&uri=true'"
+            f"catalog {catalog.name} is in a memory that only one thread sees ({engine.url.render_as_string()}); "
+            f"give it uri='sqlite:///file:{catalog.name}?mode=memory&cache=shared&uri=true'"
         )
 
 

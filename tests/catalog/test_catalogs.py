@@ -14,6 +14,9 @@ from pyiceberg.catalog import Catalog, load_catalog
 import daftwrite as dw
 from tests.catalog.servers import glue, postgres, seaweed
 
+# pyiceberg gives no way to name SQLAlchemy's pool of connections to a shared memory.
+pytestmark = pytest.mark.filterwarnings("ignore:Selection of the SingletonThreadPool")
+
 
 @contextmanager
 def memory(folder: Path) -> Iterator[dict[str, str]]:
