@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 SCRIPT = """
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 import daftwrite as dw
 
-source, folder, memory, target, by = sys.argv[1:6]
+source, folder, memory, target, by, verb = sys.argv[1:7]
 catalog = SqlCatalog("m", uri=f"sqlite:///{folder}/c.db", warehouse=f"file://{folder}")
 catalog.create_namespace("ns")
 warm = Path(folder, "warm.parquet")
@@ -28,26 +29,39 @@ def write(path, name):
     return dw.read_parquet(path).write_iceberg(
         name, catalog=catalog, create=True, memory=memory, target_file_size=target, partition_by=fields)
 
+def overwrite(path, name):
+    new = dw.from_arrow(pq.read_table(warm).slice(0, 10))
+    table = catalog.load_table(name)
+    return new.write_iceberg(table, mode="overwrite", overwrite_filter=CUT, memory=memory)
+
+CUT = "l_shipdate >= '1995-03-01' and l_shipdate < '1995-03-26'"
+
 def status(key):
     for line in open("/proc/self/status"):
         if line.startswith(key + ":"):
             return int(line.split()[1]) * 1024
 
 write(str(warm), "ns.warm")
+if verb == "overwrite":
+    write(source, "ns.real")
+    overwrite(source, "ns.warm")
 base = status("VmRSS")
 open("/proc/self/clear_refs", "w").write("5")
-result = write(source, "ns.real")
+result = (write if verb == "write" else overwrite)(source, "ns.real")
 peak = status("VmHWM") - base
 print(json.dumps({"peak": peak, "rows": result.rows, "sizes": [f.nbytes for f in result.files],
-                  "accounted": result.peak_accounted_nbytes}))
+                  "accounted": result.peak_accounted_nbytes, "replaced": len(result.replaced),
+                  "total": catalog.load_table("ns.real").scan().count()}))
 """
 
 MIB = 1 << 20
 
 
-def measured(source: Path, folder: Path, memory: str, target: str, by: str = "none") -> dict[str, Any]:
+def measured(
+    source: Path, folder: Path, memory: str, target: str, by: str = "none", verb: str = "write"
+) -> dict[str, Any]:
     folder.mkdir(exist_ok=True)
-    command = [sys.executable, "-c", SCRIPT, str(source), str(folder), memory, target, by]
+    command = [sys.executable, "-c", SCRIPT, str(source), str(folder), memory, target, by, verb]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -61,6 +75,28 @@ def test_a_sample_stays_within_its_memory(lineitem: Path, tmp_path: Path, by: st
     assert found["peak"] <= 1.5 * 256 * MIB
     if by == "none":
         assert all(0.9 <= size / (4 * MIB) <= 1.1 for size in found["sizes"][:-1]), found["sizes"]
+
+
+@pytest.mark.parametrize("by", ["none", "month"])
+def test_an_overwrite_that_cuts_through_files_stays_within_its_memory(lineitem: Path, tmp_path: Path, by: str) -> None:
+    found = measured(lineitem, tmp_path / "w", "256 MiB", "4 MiB", by, "overwrite")
+    matched = duckdb.sql(
+        f"select count(*) from '{lineitem}' where l_shipdate >= '1995-03-01' and l_shipdate < '1995-03-26'"
+    )
+    ((removed,),) = matched.fetchall()
+    assert found["total"] == 600_572 - removed + 10
+    assert found["replaced"] == 1 if by == "month" else found["replaced"] > 1
+    assert found["accounted"] <= 0.75 * 256 * MIB
+    assert found["peak"] <= 1.5 * 256 * MIB
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_an_overwrite_of_twelve_million_rows_in_256_mib(large_lineitem: Path, tmp_path: Path) -> None:
+    found = measured(large_lineitem, tmp_path / "w", "256 MiB", "64 MiB", "none", "overwrite")
+    assert found["replaced"] > 1
+    assert found["accounted"] <= 0.75 * 256 * MIB
+    assert found["peak"] <= 1.25 * 256 * MIB
 
 
 @pytest.fixture(scope="session")
