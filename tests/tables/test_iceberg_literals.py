@@ -25,6 +25,7 @@ FLOATS = [1.5, -math.inf, math.inf, None]
 INTS = [1, -5, None]
 DECIMALS = [Decimal("1.00"), Decimal("1.01"), None]
 LONGS = [2**53 + 1, 2**53, None]
+TIMES = [dt.datetime(2020, 1, 1), dt.datetime(2019, 12, 31, 23, 59, 59), None]
 DATES = [dt.date(2020, 1, 1), dt.date(2020, 1, 2), None]
 
 
@@ -53,6 +54,8 @@ DATES = [dt.date(2020, 1, 1), dt.date(2020, 1, 2), None]
         (pa.date32(), DATES, dw.col("p") < dt.datetime(2020, 1, 1, 12), [DATES[1], None]),
         (pa.date32(), DATES, dw.col("p") == dt.datetime(2020, 1, 1, 12), DATES),
         (pa.date32(), DATES, dw.col("p") == dt.datetime(2020, 1, 1), [DATES[1], None]),
+        (pa.timestamp("us"), TIMES, dw.col("p") >= dt.date(2020, 1, 1), [TIMES[1], None]),
+        (pa.timestamp("us"), TIMES, "p < '2020-01-01'", [TIMES[0], None]),
     ],
     ids=str,
 )
@@ -73,6 +76,7 @@ def test_rows_are_removed_by_what_the_literal_means(
         (pa.int64(), "p = 'x'", "'x' is not a number"),
         (pa.float64(), "p = 'nan'", "is_nan"),
         (pa.float64(), dw.col("p") == math.nan, "NaN"),
+        (pa.timestamp("us", "UTC"), "p = '2020-01-01'", "timestamp with zone"),
     ],
 )
 def test_what_is_no_number_is_refused(catalog: SqlCatalog, kind: pa.DataType, condition: Any, says: str) -> None:

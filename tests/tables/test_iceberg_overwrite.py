@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import uuid
 from decimal import Decimal
 from pathlib import Path
@@ -585,3 +586,30 @@ def test_a_file_that_cannot_be_read_leaves_an_overwrite_undone(catalog: SqlCatal
     with pytest.raises(dw.WriteError, match="ns.t"):
         write(table, numbered(20, 21), mode="overwrite", overwrite_filter="id < 5")
     assert files_below(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        ("s.x = 1", [1, 2]),
+        ("s.x != 1", [0, 1, 2]),
+        ("s.x < 5", [1, 2]),
+        ("s.x is null", [0]),
+        ("s.x is not null", [1, 2]),
+        ("s.x in (1, 2)", [1, 2]),
+        ("s.x not in (2)", [1, 2]),
+        ("not (s.y = 'a')", [0, 2]),
+        ("s.y like 'a%'", [1, 2]),
+        ("s.y not like 'a%'", [0, 2]),
+        ("s.f is nan", [1, 2]),
+        ("s.f is not nan", [0, 2]),
+    ],
+)
+def test_nested_columns_are_filtered_with_null_parents(catalog: SqlCatalog, condition: str, left: list[int]) -> None:
+    parents = [{"x": 1, "y": "a", "f": math.nan}, {"x": None, "y": "b", "f": 1.0}, None]
+    type_ = pa.struct([("x", pa.int64()), ("y", pa.string()), ("f", pa.float64())])
+    data = pa.table({"id": [0, 1, 2], "s": pa.array(parents, type_)})
+    table = catalog.create_table("ns.t", data.schema)
+    write(table, data)
+    write(table, data.slice(0, 0), mode="overwrite", overwrite_filter=condition, allow_empty=True)
+    assert ids(table) == left

@@ -38,6 +38,7 @@ from pyiceberg.expressions.visitors import (
     visit,
 )
 from pyiceberg.schema import Schema
+from pyparsing import ParseException
 
 from daftwrite.errors import ConfigError
 from daftwrite.expressions import All, Any_, Comparison, Not, Predicate
@@ -99,7 +100,14 @@ class RowFilter:
 
 def _parse(given: Any) -> BooleanExpression:
     if isinstance(given, str):
-        return filter_parser.parse(given)
+        try:
+            return filter_parser.parse(given)
+        except ParseException as error:
+            # Its own message lists the whole grammar.
+            wrong = "LIKE takes one % at the end" if "LIKE" in error.msg else f"can't be read at {given[error.loc :]!r}"
+            raise ConfigError(
+                f'overwrite_filter {given!r} {wrong}; a filter is like "id > 2 and kind = \'a\'" or "ts is null"'
+            ) from error
     if isinstance(given, BooleanExpression):
         return given
     if isinstance(given, Predicate):

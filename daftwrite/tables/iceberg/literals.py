@@ -7,6 +7,7 @@ whatever the row holds, nulls too: `int < 5000000000` would remove nulls, `decim
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -41,7 +42,17 @@ from pyiceberg.expressions.literals import (
     TimestampLiteral,
 )
 from pyiceberg.schema import Schema
-from pyiceberg.types import DateType, DecimalType, DoubleType, FloatType, IcebergType, IntegerType, LongType
+from pyiceberg.types import (
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    TimestampType,
+)
+from pyiceberg.utils.datetime import date_str_to_days
 
 __all__ = ["fit_literals"]
 
@@ -52,6 +63,7 @@ _not_null: Any = NotNull
 
 _NUMBERS = (IntegerType, LongType, FloatType, DoubleType, DecimalType)
 _FLOAT = struct.Struct("<f")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MICROSECONDS_PER_DAY = 86_400_000_000
 
 
@@ -135,6 +147,9 @@ def _fit(literal: Literal[Any], kind: IcebergType) -> _Fit | None:
         day, rest = divmod(literal.value, _MICROSECONDS_PER_DAY)
         below = DateLiteral(day)
         return _Fit(below, DateLiteral(day + 1) if rest else below)
+    if isinstance(kind, TimestampType):
+        midnight = _day(literal)
+        return None if midnight is None else _held(TimestampLiteral(midnight * _MICROSECONDS_PER_DAY))
     if not isinstance(kind, _NUMBERS):
         return None
     number = _number(literal)
@@ -148,6 +163,15 @@ def _fit(literal: Literal[Any], kind: IcebergType) -> _Fit | None:
         limit = Decimal(10**kind.precision - 1).scaleb(-kind.scale)
         return _fit_steps(number, kind.scale, -limit, limit)
     return _fit_steps(number, 0, Decimal(kind.min), Decimal(kind.max), whole=True)
+
+
+def _day(literal: Literal[Any]) -> int | None:
+    """The day that a date, or text of nothing but a date, stands for."""
+    if isinstance(literal, DateLiteral):
+        return literal.value
+    if isinstance(literal, StringLiteral) and _DATE.fullmatch(literal.value):
+        return date_str_to_days(literal.value)
+    return None
 
 
 def _number(literal: Literal[Any]) -> Decimal | None:

@@ -83,10 +83,13 @@ def _with_deletes(entries: Iterable[ManifestEntry]) -> list[LiveFile]:
 def surely_matches(file: DataFile, condition: RowFilter, schema: Schema) -> bool:
     """Whether statistics prove that all rows of a file match.
 
-    pyiceberg takes missing counts for zero, so that a file without counts of nulls or NaN proves nothing.
+    pyiceberg takes missing counts for zero, so that a file without counts of nulls or NaN proves nothing; and it can't
+    tell what nulls of parents make of a nested column.
     """
     if condition.everything:
         return True
+    if not condition.field_ids <= {column.field_id for column in schema.fields}:
+        return False
     for number in condition.field_ids:
         counts = file.null_value_counts or {}
         if number not in counts:
