@@ -210,10 +210,10 @@ def test_a_read_only_mount_is_one_clear_error(read_only_disk: Path) -> None:
         dw.from_arrow(DATA).write_parquet(read_only_disk / "out")
 
 
-def test_an_iceberg_table_on_a_full_disk(small_disk: Path) -> None:
+def test_an_iceberg_table_on_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
     from pyiceberg.catalog.sql import SqlCatalog
 
-    catalog = SqlCatalog("t", uri="sqlite:///:memory:", warehouse=f"file://{small_disk}")
+    catalog = SqlCatalog("t", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{small_disk}")
     catalog.create_namespace("ns")
     table = catalog.create_table("ns.t", pa.schema([("x", pa.string())]))
     before = files_below(small_disk)
