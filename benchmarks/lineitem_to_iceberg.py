@@ -6,15 +6,13 @@ over what the process had after imports, opening source and target, and a small 
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import shutil
-import statistics
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+
+from running import medians_of, run_writers, yardstick
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"
@@ -24,26 +22,7 @@ MEMORY = "512 MiB"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=float, default=2.0, help="TPC-H scale; 2 is 12 M rows")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--writers", nargs="*", choices=WRITERS, default=list(WRITERS))
-    parser.add_argument("--one", choices=WRITERS, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.one:
-        run_one(arguments.one, arguments.scale)
-        return
-    source = make_source(arguments.scale)
-    reports: dict[str, list[dict[str, Any]]] = {writer: [] for writer in arguments.writers}
-    for _ in range(arguments.runs):
-        for writer in arguments.writers:
-            command = [sys.executable, __file__, "--one", writer, "--scale", str(arguments.scale)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                print(f"{writer} failed: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
-                continue
-            reports[writer].append(json.loads(done.stdout.strip().splitlines()[-1]))
-    print_table(reports, source)
+    run_writers(__file__, __doc__, WRITERS, run_one, make_source, print_table)
 
 
 def make_source(scale: float) -> Path:
@@ -151,18 +130,11 @@ _WRITERS = {
 }
 
 
-def print_table(reports: dict[str, list[dict[str, Any]]], source: Path) -> None:
-    medians = {
-        writer: {
-            key: statistics.median(run[key] for run in runs)
-            for key in ("wall", "cpu", "peak", "files", "bytes", "rows")
-        }
-        for writer, runs in reports.items()
-        if runs
-    }
-    ours = medians.get("daftwrite") or next(iter(medians.values()))
+def print_table(reports: dict[str, list[dict[str, Any]]]) -> None:
+    medians = medians_of(reports, ("wall", "cpu", "peak", "files", "bytes", "rows"))
+    ours = yardstick(medians)
     runs = len(next(iter(reports.values())))
-    print(f"{int(ours['rows']):,} rows of {source.name}, {os.cpu_count()} cores, medians of {runs} runs")
+    print(f"{int(ours['rows']):,} rows of lineitem.parquet, {os.cpu_count()} cores, medians of {runs} runs")
     print("| writer | wall s | ratio | CPU s | ratio | peak MiB | ratio | files | MB | largest file MiB |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for writer, found in medians.items():

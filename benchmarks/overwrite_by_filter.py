@@ -6,17 +6,15 @@ table that daftwrite filled; what the table holds afterwards is checked with Duc
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from lineitem_to_iceberg import DATA, TARGET, make_source
+from running import medians_of, run_writers, yardstick
 
 WRITERS = ("daftwrite", "pyiceberg")
 MEMORY = "256 MiB"
@@ -24,26 +22,11 @@ FILTER = "l_shipdate >= '1995-03-01' and l_shipdate < '1995-03-26'"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=float, default=2.0, help="TPC-H scale; 2 is 12 M rows")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--writers", nargs="*", choices=WRITERS, default=list(WRITERS))
-    parser.add_argument("--one", choices=WRITERS, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.one:
-        run_one(arguments.one, arguments.scale)
-        return
-    make_replacement(make_source(arguments.scale))
-    reports: dict[str, list[dict[str, Any]]] = {writer: [] for writer in arguments.writers}
-    for _ in range(arguments.runs):
-        for writer in arguments.writers:
-            command = [sys.executable, __file__, "--one", writer, "--scale", str(arguments.scale)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                print(f"{writer} failed: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
-                continue
-            reports[writer].append(json.loads(done.stdout.strip().splitlines()[-1]))
-    print_table(reports)
+    run_writers(__file__, __doc__, WRITERS, run_one, prepare, print_table)
+
+
+def prepare(scale: float) -> None:
+    make_replacement(make_source(scale))
 
 
 def make_replacement(source: Path) -> Path:
@@ -115,12 +98,8 @@ def run_one(writer: str, scale: float) -> None:
 
 def print_table(reports: dict[str, list[dict[str, Any]]]) -> None:
     keys = ("wall", "cpu", "peak", "rows", "replaced", "files", "largest", "snapshots")
-    medians = {
-        writer: {key: statistics.median(run[key] for run in runs) for key in keys}
-        for writer, runs in reports.items()
-        if runs
-    }
-    ours = medians.get("daftwrite") or next(iter(medians.values()))
+    medians = medians_of(reports, keys)
+    ours = yardstick(medians)
     print(f"{int(ours['replaced']):,} of {int(ours['rows']):,} rows replaced, {os.cpu_count()} cores")
     print(
         "| writer | wall s | ratio | CPU s | ratio | peak MiB | ratio | files | largest file MiB | snapshots | rows |"

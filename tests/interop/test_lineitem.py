@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 import daftwrite as dw
 
-source, folder, memory, target, by, verb = sys.argv[1:7]
+source, folder, memory, target, by, verb, cut = sys.argv[1:8]
 catalog = SqlCatalog("m", uri=f"sqlite:///{folder}/c.db", warehouse=f"file://{folder}")
 catalog.create_namespace("ns")
 warm = Path(folder, "warm.parquet")
@@ -32,9 +32,7 @@ def write(path, name):
 def overwrite(path, name):
     new = dw.from_arrow(pq.read_table(warm).slice(0, 10))
     table = catalog.load_table(name)
-    return new.write_iceberg(table, mode="overwrite", overwrite_filter=CUT, memory=memory)
-
-CUT = "l_shipdate >= '1995-03-01' and l_shipdate < '1995-03-26'"
+    return new.write_iceberg(table, mode="overwrite", overwrite_filter=cut, memory=memory)
 
 def status(key):
     for line in open("/proc/self/status"):
@@ -55,13 +53,14 @@ print(json.dumps({"peak": peak, "rows": result.rows, "sizes": [f.nbytes for f in
 """
 
 MIB = 1 << 20
+CUT = "l_shipdate >= '1995-03-01' and l_shipdate < '1995-03-26'"
 
 
 def measured(
     source: Path, folder: Path, memory: str, target: str, by: str = "none", verb: str = "write"
 ) -> dict[str, Any]:
     folder.mkdir(exist_ok=True)
-    command = [sys.executable, "-c", SCRIPT, str(source), str(folder), memory, target, by, verb]
+    command = [sys.executable, "-c", SCRIPT, str(source), str(folder), memory, target, by, verb, CUT]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -80,9 +79,7 @@ def test_a_sample_stays_within_its_memory(lineitem: Path, tmp_path: Path, by: st
 @pytest.mark.parametrize("by", ["none", "month"])
 def test_an_overwrite_that_cuts_through_files_stays_within_its_memory(lineitem: Path, tmp_path: Path, by: str) -> None:
     found = measured(lineitem, tmp_path / "w", "256 MiB", "4 MiB", by, "overwrite")
-    matched = duckdb.sql(
-        f"select count(*) from '{lineitem}' where l_shipdate >= '1995-03-01' and l_shipdate < '1995-03-26'"
-    )
+    matched = duckdb.sql(f"select count(*) from '{lineitem}' where {CUT}")
     ((removed,),) = matched.fetchall()
     assert found["total"] == 600_572 - removed + 10
     assert found["replaced"] == 1 if by == "month" else found["replaced"] > 1

@@ -104,9 +104,9 @@ def _parse(given: Any) -> BooleanExpression:
             return filter_parser.parse(given)
         except ParseException as error:
             # Its own message lists the whole grammar.
-            wrong = "LIKE takes one % at the end" if "LIKE" in error.msg else f"can't be read at {given[error.loc :]!r}"
             raise ConfigError(
-                f'overwrite_filter {given!r} {wrong}; a filter is like "id > 2 and kind = \'a\'" or "ts is null"'
+                f"overwrite_filter {given!r} can't be read at {given[error.loc :]!r}; "
+                'a filter is like "id > 2 and kind = \'a\'" or "ts is null"'
             ) from error
     if isinstance(given, BooleanExpression):
         return given

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any
@@ -96,14 +96,13 @@ def fit_literals(expression: BooleanExpression, schema: Schema) -> BooleanExpres
         return And(fit_literals(expression.left, schema), fit_literals(expression.right, schema))
     if isinstance(expression, Or):
         return Or(fit_literals(expression.left, schema), fit_literals(expression.right, schema))
-    if isinstance(expression, LiteralPredicate):
-        kind = expression.term.bind(schema, case_sensitive=True).ref().field.field_type
-        fit = _fit(expression.literal, kind)
-        return expression if fit is None else _comparison(expression, fit)
+    if not isinstance(expression, LiteralPredicate | SetPredicate):
+        return expression
+    kind = expression.term.bind(schema, case_sensitive=True).ref().field.field_type
     if isinstance(expression, SetPredicate):
-        kind = expression.term.bind(schema, case_sensitive=True).ref().field.field_type
         return _membership(expression, [(literal, _fit(literal, kind)) for literal in expression.literals])
-    return expression
+    fit = _fit(expression.literal, kind)
+    return expression if fit is None else _comparison(expression, fit)
 
 
 def _comparison(expression: LiteralPredicate, fit: _Fit) -> BooleanExpression:
@@ -161,8 +160,8 @@ def _fit(literal: Literal[Any], kind: IcebergType) -> _Fit | None:
         return _fit_float(float(number))
     if isinstance(kind, DecimalType):
         limit = Decimal(10**kind.precision - 1).scaleb(-kind.scale)
-        return _fit_steps(number, kind.scale, -limit, limit)
-    return _fit_steps(number, 0, Decimal(kind.min), Decimal(kind.max), whole=True)
+        return _fit_steps(number, kind.scale, -limit, limit, DecimalLiteral)
+    return _fit_steps(number, 0, Decimal(kind.min), Decimal(kind.max), lambda whole: LongLiteral(int(whole)))
 
 
 def _day(literal: Literal[Any]) -> int | None:
@@ -205,12 +204,10 @@ def _fit_float(value: float) -> _Fit:
     return _Fit(FloatLiteral(-math.inf), FloatLiteral(FloatType.min))
 
 
-def _fit_steps(number: Decimal, scale: int, least: Decimal, greatest: Decimal, *, whole: bool = False) -> _Fit:
+def _fit_steps(
+    number: Decimal, scale: int, least: Decimal, greatest: Decimal, literal: Callable[[Decimal], Literal[Any]]
+) -> _Fit:
     """For types that hold the multiples of a power of ten within a range."""
-
-    def literal(value: Decimal) -> Literal[Any]:
-        return LongLiteral(int(value)) if whole else DecimalLiteral(value)
-
     if number > greatest:
         return _Fit(literal(greatest), None)
     if number < least:

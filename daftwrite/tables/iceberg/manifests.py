@@ -39,13 +39,13 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.types import DecimalType, FixedType, UUIDType
 from pyiceberg.utils.schema_conversion import AvroType, ConvertSchemaToAvro
 
-__all__ = ["manifest_writer", "read_entries", "read_manifests"]
+__all__ = ["exact_manifests", "manifest_writer", "read_entries"]
 
 _DOUBLE = struct.Struct("<d")
 
 
-def read_manifests(snapshot: Snapshot, io: FileIO) -> list[ManifestFile]:
-    """The manifests of a snapshot; `fetch_manifest_entry` of each gives what `read_entries` gives."""
+def exact_manifests(snapshot: Snapshot, io: FileIO) -> list[ManifestFile]:
+    """The manifests of a snapshot for pyiceberg's planner, to which each gives what `read_entries` gives."""
     return [_ExactManifestFile(*manifest._data) for manifest in snapshot.manifests(io)]
 
 

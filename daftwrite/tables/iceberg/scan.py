@@ -24,7 +24,7 @@ from pyiceberg.types import DoubleType, FloatType
 
 from daftwrite.errors import ConfigError
 from daftwrite.tables.iceberg.filters import RowFilter
-from daftwrite.tables.iceberg.manifests import read_manifests
+from daftwrite.tables.iceberg.manifests import exact_manifests
 
 __all__ = ["LiveFile", "live_files", "may_match", "surely_matches"]
 
@@ -55,7 +55,7 @@ def live_files(
         return []
     expression = AlwaysTrue() if condition is None else condition.expression
     planner = ManifestGroupPlanner(metadata, io, expression)
-    entries = chain.from_iterable(planner.plan_manifest_entries(read_manifests(snapshot, io)))
+    entries = chain.from_iterable(planner.plan_manifest_entries(exact_manifests(snapshot, io)))
     return _with_deletes(entries)
 
 

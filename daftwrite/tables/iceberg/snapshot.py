@@ -26,7 +26,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 
 from daftwrite.errors import WriteError
-from daftwrite.tables.iceberg.manifests import manifest_writer, read_entries, read_manifests
+from daftwrite.tables.iceberg.manifests import manifest_writer, read_entries
 from daftwrite.tables.iceberg.merging import merge_manifests
 from daftwrite.tables.iceberg.properties import TableProperties
 
@@ -223,7 +223,7 @@ class SnapshotBuilder:
         if self._parent is None:
             return
         missing = set(self._content.removed)
-        for manifest in read_manifests(self._parent, self._io):
+        for manifest in self._parent.manifests(self._io):
             if not self._content.removed:
                 if manifest.has_added_files() or manifest.has_existing_files():
                     yield manifest

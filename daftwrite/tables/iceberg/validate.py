@@ -9,7 +9,7 @@ from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntry, Manifes
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
 
-from daftwrite.tables.iceberg.manifests import read_entries, read_manifests
+from daftwrite.tables.iceberg.manifests import read_entries
 
 __all__ = ["change_since"]
 
@@ -60,7 +60,7 @@ def _since(metadata: TableMetadata, base: Snapshot | None, head: Snapshot | None
 
 
 def _changes(snapshot: Snapshot, io: FileIO) -> Iterator[tuple[ManifestContent, ManifestEntry]]:
-    for manifest in read_manifests(snapshot, io):
+    for manifest in snapshot.manifests(io):
         if manifest.added_snapshot_id != snapshot.snapshot_id:
             continue
         for entry in read_entries(manifest, io, discard_deleted=False):
