@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from daftwrite.errors import ConfigError
 
 __all__ = ["All", "Any_", "Column", "Comparison", "Not", "Predicate", "col"]
+
+_SIGNS = ("==", "!=", "<", "<=", ">", ">=")
 
 
 class Predicate:
@@ -33,30 +37,39 @@ def _predicate(value: Any, sign: str) -> Predicate:
     return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class All(Predicate):
     """Both conditions hold."""
 
     left: Predicate
     right: Predicate
 
+    def __repr__(self) -> str:
+        return f"({self.left!r} & {self.right!r})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Any_(Predicate):  # noqa: N801  # the name without the underscore is Python's
     """One of two conditions holds."""
 
     left: Predicate
     right: Predicate
 
+    def __repr__(self) -> str:
+        return f"({self.left!r} | {self.right!r})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Not(Predicate):
     """A condition doesn't hold."""
 
     inner: Predicate
 
+    def __repr__(self) -> str:
+        return f"~{self.inner!r}"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Comparison(Predicate):
     """A column compared with a value.
 
@@ -69,6 +82,14 @@ class Comparison(Predicate):
     column: str
     operator: str
     value: Any = None
+
+    def __repr__(self) -> str:
+        column = f"col({self.column!r})"
+        if self.operator in _SIGNS:
+            return f"({column} {self.operator} {self.value!r})"
+        if self.operator == "in":
+            return f"{column}.is_in({list(self.value)!r})"
+        return f"{column}.{self.operator}({'' if self.value is None else repr(self.value)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +118,9 @@ class Column:
 
     def is_in(self, values: Iterable[Any]) -> Predicate:
         """The column's value is one of these."""
-        found = tuple(values)
-        if any(value is None for value in found):
-            raise ConfigError(f"column '{self.name}': is_in takes no None; combine it with is_null()")
-        return Comparison(self.name, "in", found)
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise ConfigError(f"column '{self.name}': is_in takes a list of values, not {values!r}")
+        return Comparison(self.name, "in", tuple(self._checked(value) for value in values))
 
     def is_between(self, lower: Any, upper: Any) -> Predicate:
         """The column's value lies between two values, both included."""
@@ -108,6 +128,8 @@ class Column:
 
     def starts_with(self, prefix: str) -> Predicate:
         """The column's text begins with a prefix."""
+        if not isinstance(prefix, str):
+            raise ConfigError(f"column '{self.name}': starts_with takes text, not {prefix!r}")
         return Comparison(self.name, "starts_with", prefix)
 
     def is_null(self) -> Predicate:
@@ -123,11 +145,16 @@ class Column:
         return Comparison(self.name, "is_nan")
 
     def _compare(self, operator: str, value: Any) -> Predicate:
+        return Comparison(self.name, operator, self._checked(value))
+
+    def _checked(self, value: Any) -> Any:
         if value is None:
             raise ConfigError(f"column '{self.name}': a comparison with None never holds; use is_null()")
+        if isinstance(value, (float, Decimal)) and math.isnan(value):
+            raise ConfigError(f"column '{self.name}': NaN is not compared with; use is_nan()")
         if isinstance(value, (Column, Predicate)):
             raise ConfigError(f"column '{self.name}' can be compared with values only")
-        return Comparison(self.name, operator, value)
+        return value
 
 
 def col(name: str) -> Column:
@@ -135,5 +162,10 @@ def col(name: str) -> Column:
 
     Args:
         name: the column, dotted for a nested one.
+
+    Raises:
+        ConfigError: when the name is no text.
     """
+    if not isinstance(name, str):
+        raise ConfigError(f"col takes the name of a column, not {name!r}")
     return Column(name)

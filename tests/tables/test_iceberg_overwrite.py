@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 import uuid
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.expressions import EqualTo, GreaterThan
+from pyiceberg.expressions import EqualTo
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -90,13 +89,6 @@ def test_files_that_hold_other_rows_too_are_rewritten(catalog: SqlCatalog, condi
     assert len(table.snapshots()) == 3
 
 
-def test_pyiceberg_expressions_are_filters_too(catalog: SqlCatalog) -> None:
-    table = catalog.create_table("ns.t", IDS)
-    write(table, numbered(0, 10))
-    write(table, numbered(50, 51), mode="overwrite", overwrite_filter=GreaterThan("id", 3))
-    assert ids(table) == [0, 1, 2, 3, 50]
-
-
 def test_whole_files_are_replaced_without_being_read(catalog: SqlCatalog) -> None:
     table = catalog.create_table("ns.t", IDS)
     gone = write(table, numbered(0, 10)).files[0].path
@@ -116,26 +108,6 @@ def test_a_filter_that_matches_nothing_appends(catalog: SqlCatalog) -> None:
     assert table.current_snapshot().summary.operation.value == "append"
 
 
-@pytest.mark.parametrize(
-    ("condition", "wanted"),
-    [
-        ("x != 1", [1, None, None]),
-        ("x not in (1)", [1, None, None]),
-        ("x < 2", [2, 3, None, None]),
-        ("not (x < 2)", [1, None, None]),
-        ("x is null", [1, 2, 3]),
-        ("x is not null", [None, None]),
-    ],
-)
-def test_nulls_follow_sql(catalog: SqlCatalog, condition: str, wanted: list[Any]) -> None:
-    schema = pa.schema([("x", pa.int32())])
-    table = catalog.create_table("ns.t", schema)
-    data = pa.table({"x": [1, 2, 3, None, None]}, schema=schema)
-    write(table, data)
-    write(table, data.slice(0, 0), mode="overwrite", overwrite_filter=condition, allow_empty=True)
-    assert sorted((r["x"] for r in rows(table)), key=repr) == sorted(wanted, key=repr)
-
-
 @pytest.mark.parametrize("condition", ["x != 1", "x > 1", "x not in (1)"])
 def test_a_file_of_nulls_is_no_match_of_a_comparison(catalog: SqlCatalog, condition: str) -> None:
     schema = pa.schema([("x", pa.int32())])
@@ -143,87 +115,6 @@ def test_a_file_of_nulls_is_no_match_of_a_comparison(catalog: SqlCatalog, condit
     write(table, pa.table({"x": [None, None]}, schema=schema))
     write(table, pa.table({"x": [5]}, schema=schema), mode="overwrite", overwrite_filter=condition)
     assert [r["x"] for r in rows(table)] == [5, None, None]
-
-
-@pytest.mark.parametrize(
-    ("condition", "wanted"), [("x > 1.0", 2), ("x <= 1.0", 2), ("x is nan", 2), ("x is not nan", 1)]
-)
-@pytest.mark.parametrize("writer", ["daftwrite", "pyiceberg"])
-def test_nan_is_never_removed_by_what_statistics_do_not_tell(
-    catalog: SqlCatalog, condition: str, wanted: int, writer: str
-) -> None:
-    """pyiceberg counts no NaN while writing, and takes a missing count for zero while deleting."""
-    schema = pa.schema([("x", pa.float64())])
-    table = catalog.create_table("ns.t", schema)
-    for value in (0.5, 1.5):
-        data = pa.table({"x": [value, float("nan")]}, schema=schema).slice(0, 2)
-        if writer == "daftwrite":
-            write(table, data)
-        else:
-            table.append(data)
-    before = [r["x"] for r in rows(table)]
-    write(table, pa.table({"x": []}, schema=schema), mode="overwrite", overwrite_filter=condition, allow_empty=True)
-    after = [r["x"] for r in rows(table)]
-    nans = [x for x in after if x != x]
-    assert len(before) == 4
-    assert len(nans) == {"x > 1.0": 2, "x <= 1.0": 2, "x is nan": 0, "x is not nan": 2}[condition]
-    assert (
-        sorted(x for x in after if x == x)
-        == {
-            "x > 1.0": [0.5],
-            "x <= 1.0": [1.5],
-            "x is nan": [0.5, 1.5],
-            "x is not nan": [],
-        }[condition]
-    )
-
-
-TYPES: list[tuple[pa.DataType, list[Any], str, list[int]]] = [
-    (pa.date32(), [dt.date(1969, 12, 31), dt.date(2026, 1, 1)], "x < '1970-01-01'", [1]),
-    (pa.timestamp("us"), [dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(2026, 1, 1)], "x < '1970-01-01T00:00:00'", [1]),
-    (pa.timestamp("us", "UTC"), [dt.datetime(1969, 1, 1, tzinfo=dt.UTC), dt.datetime(2026, 1, 1, tzinfo=dt.UTC)], "x < '1970-01-01T00:00:00+00:00'", [1]),
-    (pa.time64("us"), [dt.time(1), dt.time(23)], "x < '12:00:00'", [1]),
-    (pa.decimal128(9, 2), [Decimal("-1.50"), Decimal("7.25")], "x < 0.00", [1]),
-    (pa.decimal128(30, 2), [Decimal("-1.50"), Decimal("7.25")], "x < 0.00", [1]),
-    (pa.string(), ["abc", "zebra"], "x like 'ab%'", [1]),
-    (pa.string(), ["abc", "zebra"], "x not like 'ab%'", [0]),
-    (pa.bool_(), [False, True], "x = false", [1]),
-    (pa.float32(), [-1.5, 2.5], "x < 0", [1]),
-    (pa.uuid(), [uuid.UUID(int=1).bytes, uuid.UUID(int=2).bytes], "x = '00000000-0000-0000-0000-000000000001'", [1]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("kind", "values", "condition", "left"), TYPES)
-def test_filters_know_every_type(
-    catalog: SqlCatalog, kind: pa.DataType, values: list[Any], condition: str, left: list[int]
-) -> None:
-    schema = pa.schema([("x", kind), ("n", pa.int64())])
-    table = catalog.create_table("ns.t", schema)
-    data = pa.table({"x": pa.array(values, kind), "n": [0, 1]}, schema=schema)
-    write(table, data)
-    write(table, data.slice(0, 0), mode="overwrite", overwrite_filter=condition, allow_empty=True)
-    assert [r["n"] for r in rows(table)] == left
-
-
-@pytest.mark.parametrize(
-    ("condition", "named"),
-    [
-        ("nowhere = 1", "nowhere"),
-        ("id >", "id >"),
-        ("id = 'x'", "id"),
-        (5, "5"),
-    ],
-)
-def test_a_filter_that_does_not_fit_is_refused_before_anything_is_read(
-    catalog: SqlCatalog, condition: Any, named: str, tmp_path: Path
-) -> None:
-    table = catalog.create_table("ns.t", IDS)
-    write(table, numbered(0, 3))
-    before = files_below(tmp_path)
-    with pytest.raises(dw.ConfigError, match="overwrite_filter") as caught:
-        write(table, numbered(5, 6), mode="overwrite", overwrite_filter=condition)
-    assert named in str(caught.value)
-    assert files_below(tmp_path) == before
 
 
 @pytest.mark.parametrize("source", ["table", "iterator", "nothing"])
@@ -586,30 +477,3 @@ def test_a_file_that_cannot_be_read_leaves_an_overwrite_undone(catalog: SqlCatal
     with pytest.raises(dw.WriteError, match="ns.t"):
         write(table, numbered(20, 21), mode="overwrite", overwrite_filter="id < 5")
     assert files_below(tmp_path) == before
-
-
-@pytest.mark.parametrize(
-    ("condition", "left"),
-    [
-        ("s.x = 1", [1, 2]),
-        ("s.x != 1", [0, 1, 2]),
-        ("s.x < 5", [1, 2]),
-        ("s.x is null", [0]),
-        ("s.x is not null", [1, 2]),
-        ("s.x in (1, 2)", [1, 2]),
-        ("s.x not in (2)", [1, 2]),
-        ("not (s.y = 'a')", [0, 2]),
-        ("s.y like 'a%'", [1, 2]),
-        ("s.y not like 'a%'", [0, 2]),
-        ("s.f is nan", [1, 2]),
-        ("s.f is not nan", [0, 2]),
-    ],
-)
-def test_nested_columns_are_filtered_with_null_parents(catalog: SqlCatalog, condition: str, left: list[int]) -> None:
-    parents = [{"x": 1, "y": "a", "f": math.nan}, {"x": None, "y": "b", "f": 1.0}, None]
-    type_ = pa.struct([("x", pa.int64()), ("y", pa.string()), ("f", pa.float64())])
-    data = pa.table({"id": [0, 1, 2], "s": pa.array(parents, type_)})
-    table = catalog.create_table("ns.t", data.schema)
-    write(table, data)
-    write(table, data.slice(0, 0), mode="overwrite", overwrite_filter=condition, allow_empty=True)
-    assert ids(table) == left

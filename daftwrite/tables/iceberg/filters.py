@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import (
@@ -21,6 +24,7 @@ from pyiceberg.expressions import (
     LessThanOrEqual,
     NotEqualTo,
     NotIn,
+    NotNaN,
     NotNull,
     NotStartsWith,
     Or,
@@ -34,7 +38,6 @@ from pyiceberg.expressions.visitors import (
     BoundBooleanExpressionVisitor,
     bind,
     extract_field_ids,
-    rewrite_not,
     visit,
 )
 from pyiceberg.schema import Schema
@@ -57,7 +60,7 @@ _COMPARISONS: dict[str, Any] = {
     "starts_with": StartsWith,
 }
 _UNARY: dict[str, Any] = {"is_null": IsNull, "is_nan": IsNaN}
-_NEGATIVE = (NotEqualTo, NotIn, NotStartsWith)
+_NEGATIVE = (NotEqualTo, NotIn, NotNaN, NotStartsWith)
 
 
 class RowFilter:
@@ -72,15 +75,20 @@ class RowFilter:
     """
 
     def __init__(self, given: Any, schema: Schema) -> None:
-        self.text = str(given) if isinstance(given, str) else repr(given)
         try:
-            parsed = _parse(given)
-            self.expression = _null_safe(fit_literals(rewrite_not(parsed), schema))
+            self.expression = _null_safe(fit_literals(_parse(given), schema))
             self._bound = bind(schema, self.expression, case_sensitive=True)
+            self.text = given if isinstance(given, str) else repr(given)
+        except RecursionError as error:
+            raise ConfigError(
+                "overwrite_filter has too many conditions within each other; use is_in, or between, for many values"
+            ) from error
         except ConfigError:
             raise
         except Exception as error:
-            raise ConfigError(f"overwrite_filter {self.text!r}: {error}") from error
+            raise ConfigError(
+                f"overwrite_filter {given if isinstance(given, str) else repr(given)}: {error}"
+            ) from error
 
     @property
     def everything(self) -> bool:
@@ -127,8 +135,25 @@ def _from_predicate(predicate: Predicate) -> BooleanExpression:
     if predicate.operator in _UNARY:
         made = _UNARY[predicate.operator](predicate.column)
     else:
-        made = _COMPARISONS[predicate.operator](predicate.column, predicate.value)
+        made = _COMPARISONS[predicate.operator](predicate.column, _value(predicate))
     return made
+
+
+def _value(comparison: Comparison) -> Any:
+    if comparison.operator == "in":
+        return [_literal(value) for value in comparison.value]
+    return _literal(comparison.value)
+
+
+def _literal(value: Any) -> Any:
+    """What pyiceberg takes for a value; datetimes as text, of which it keeps the zone."""
+    if isinstance(value, pa.Scalar):
+        value = value.as_py()
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dt.datetime | dt.time):
+        return value.isoformat()
+    return float(value) if isinstance(value, Decimal) and value.is_infinite() else value
 
 
 def _null_safe(expression: BooleanExpression) -> BooleanExpression:

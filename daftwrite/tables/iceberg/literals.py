@@ -7,7 +7,6 @@ whatever the row holds, nulls too: `int < 5000000000` would remove nulls, `decim
 from __future__ import annotations
 
 import math
-import re
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -22,14 +21,21 @@ from pyiceberg.expressions import (
     GreaterThan,
     GreaterThanOrEqual,
     In,
+    IsNaN,
     LessThan,
     LessThanOrEqual,
     LiteralPredicate,
+    Not,
     NotEqualTo,
     NotIn,
+    NotNaN,
     NotNull,
+    NotStartsWith,
     Or,
+    Reference,
     SetPredicate,
+    StartsWith,
+    UnboundPredicate,
 )
 from pyiceberg.expressions.literals import (
     DateLiteral,
@@ -50,9 +56,11 @@ from pyiceberg.types import (
     IcebergType,
     IntegerType,
     LongType,
-    TimestampType,
+    PrimitiveType,
+    StringType,
 )
-from pyiceberg.utils.datetime import date_str_to_days
+
+from daftwrite.tables.iceberg.moments import MICROSECONDS_PER_DAY, MOMENTS, moment
 
 __all__ = ["fit_literals"]
 
@@ -61,10 +69,12 @@ _at_most: Any = LessThanOrEqual
 _at_least: Any = GreaterThanOrEqual
 _not_null: Any = NotNull
 
+_is_nan: Any = IsNaN
+
+_FLOATS = (FloatType, DoubleType)
+_ORDERINGS = (LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual)
 _NUMBERS = (IntegerType, LongType, FloatType, DoubleType, DecimalType)
 _FLOAT = struct.Struct("<f")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -83,26 +93,66 @@ class _Fit:
 
 
 def fit_literals(expression: BooleanExpression, schema: Schema) -> BooleanExpression:
-    """The same filter with literals that each column's type can hold.
+    """The same filter without negations, and with literals that each column's type can hold.
+
+    As in SQL, a comparison with a null doesn't hold, negated or not. NaN is neither equal to, less nor greater than
+    anything, so that it matches the negation of each.
 
     Args:
-        expression: an unbound filter without negations.
+        expression: an unbound filter.
         schema: the table's schema.
 
     Raises:
-        ValueError: when a column isn't there, or text stands for no number.
+        ValueError: when a column isn't there, or can't be compared with what it is compared with; names the column.
     """
-    if isinstance(expression, And):
-        return And(fit_literals(expression.left, schema), fit_literals(expression.right, schema))
-    if isinstance(expression, Or):
-        return Or(fit_literals(expression.left, schema), fit_literals(expression.right, schema))
-    if not isinstance(expression, LiteralPredicate | SetPredicate):
-        return expression
-    kind = expression.term.bind(schema, case_sensitive=True).ref().field.field_type
+    return _fitted(expression, schema, negated=False)
+
+
+def _fitted(expression: BooleanExpression, schema: Schema, *, negated: bool) -> BooleanExpression:
+    if isinstance(expression, Not):
+        return _fitted(expression.child, schema, negated=not negated)
+    if isinstance(expression, And | Or):
+        both = (_fitted(side, schema, negated=negated) for side in (expression.left, expression.right))
+        return And(*both) if isinstance(expression, And) != negated else Or(*both)
+    if not isinstance(expression, UnboundPredicate):
+        return ~expression if negated else expression
+    column: Any = expression.term
+    kind = _type(column, schema)
+    _check_operator(expression, column.name, kind)
+    predicate: Any = ~expression if negated else expression
+    try:
+        made = _fitted_predicate(predicate, kind)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"column '{column.name}' is of type {kind}: {error}") from error
+    if negated and isinstance(expression, _ORDERINGS) and isinstance(kind, _FLOATS):
+        return Or(made, _is_nan(column))
+    return made
+
+
+def _type(column: Reference, schema: Schema) -> IcebergType:
+    try:
+        kind = column.bind(schema, case_sensitive=True).ref().field.field_type
+    except ValueError as error:
+        raise ValueError(f"the table has no column '{column.name}'; it has {', '.join(schema.column_names)}") from error
+    return kind
+
+
+def _check_operator(expression: UnboundPredicate, name: str, kind: IcebergType) -> None:
+    if isinstance(expression, IsNaN | NotNaN) and not isinstance(kind, _FLOATS):
+        raise ValueError(f"column '{name}' is of type {kind}; only float and double have NaN")
+    if isinstance(expression, StartsWith | NotStartsWith) and not isinstance(kind, StringType):
+        raise ValueError(f"column '{name}' is of type {kind}; only strings start with something")
+    if isinstance(expression, LiteralPredicate | SetPredicate) and not isinstance(kind, PrimitiveType):
+        raise ValueError(f"column '{name}' is of type {kind}, which is compared with nothing")
+
+
+def _fitted_predicate(expression: UnboundPredicate, kind: IcebergType) -> BooleanExpression:
     if isinstance(expression, SetPredicate):
         return _membership(expression, [(literal, _fit(literal, kind)) for literal in expression.literals])
-    fit = _fit(expression.literal, kind)
-    return expression if fit is None else _comparison(expression, fit)
+    if isinstance(expression, LiteralPredicate):
+        fit = _fit(expression.literal, kind)
+        return expression if fit is None else _comparison(expression, fit)
+    return expression
 
 
 def _comparison(expression: LiteralPredicate, fit: _Fit) -> BooleanExpression:
@@ -141,19 +191,13 @@ def _membership(expression: SetPredicate, fits: Iterable[tuple[Literal[Any], _Fi
 
 
 def _fit(literal: Literal[Any], kind: IcebergType) -> _Fit | None:
-    """How a type holds a literal; None where pyiceberg converts it without loss or refuses it."""
-    if isinstance(kind, DateType) and isinstance(literal, TimestampLiteral):
-        day, rest = divmod(literal.value, _MICROSECONDS_PER_DAY)
-        below = DateLiteral(day)
-        return _Fit(below, DateLiteral(day + 1) if rest else below)
-    if isinstance(kind, TimestampType):
-        midnight = _day(literal)
-        return None if midnight is None else _held(TimestampLiteral(midnight * _MICROSECONDS_PER_DAY))
+    """How a type holds a literal; None where pyiceberg converts it without loss."""
+    if isinstance(kind, MOMENTS):
+        return _fit_moment(moment(literal, kind), kind)
     if not isinstance(kind, _NUMBERS):
+        literal.to(kind)
         return None
     number = _number(literal)
-    if number is None:
-        return None
     if isinstance(kind, DoubleType):
         return _held(DoubleLiteral(float(number)))
     if isinstance(kind, FloatType):
@@ -164,16 +208,15 @@ def _fit(literal: Literal[Any], kind: IcebergType) -> _Fit | None:
     return _fit_steps(number, 0, Decimal(kind.min), Decimal(kind.max), lambda whole: LongLiteral(int(whole)))
 
 
-def _day(literal: Literal[Any]) -> int | None:
-    """The day that a date, or text of nothing but a date, stands for."""
-    if isinstance(literal, DateLiteral):
-        return literal.value
-    if isinstance(literal, StringLiteral) and _DATE.fullmatch(literal.value):
-        return date_str_to_days(literal.value)
-    return None
+def _fit_moment(found: Literal[Any], kind: IcebergType) -> _Fit:
+    if isinstance(kind, DateType) and isinstance(found, TimestampLiteral):
+        day, rest = divmod(found.value, MICROSECONDS_PER_DAY)
+        below = DateLiteral(day)
+        return _Fit(below, DateLiteral(day + 1) if rest else below)
+    return _held(found)
 
 
-def _number(literal: Literal[Any]) -> Decimal | None:
+def _number(literal: Literal[Any]) -> Decimal:
     if isinstance(literal, StringLiteral):
         try:
             number = Decimal(literal.value.strip())
@@ -186,7 +229,7 @@ def _number(literal: Literal[Any]) -> Decimal | None:
         return Decimal(repr(literal.value))
     if isinstance(literal, LongLiteral | DecimalLiteral):
         return Decimal(literal.value)
-    return None
+    raise ValueError(f"{literal.value!r} is not a number")
 
 
 def _held(literal: Literal[Any]) -> _Fit:

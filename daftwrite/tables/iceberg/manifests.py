@@ -1,7 +1,8 @@
 """Manifests read with every partition value as it was written, and written as Avro that every reader takes.
 
 pyiceberg's compiled Avro decoder narrows doubles to floats: 0.1 comes back as 0.10000000149011612 and 1e300 as
-infinity. Files would be planned, compared and written again under partition values that are not theirs. Its writer
+infinity. It reads UUIDs as such, where filters compare their bytes: no UUID is found equal. Files would be planned,
+compared and written again under partition values that are not theirs. Its writer
 defines an Avro type again for each partition field of the same decimal, fixed or UUID type, which Avro forbids:
 fastavro refuses such a manifest and DuckDB dies of it.
 """
@@ -16,7 +17,7 @@ from typing import Any
 from pyiceberg.avro.codecs import AvroCompressionCodec
 from pyiceberg.avro.decoder import BinaryDecoder
 from pyiceberg.avro.file import _SCHEMA_KEY, MAGIC, META_SCHEMA, AvroFile, AvroFileHeader, AvroOutputFile
-from pyiceberg.avro.reader import DoubleReader, OptionReader, Reader, StructReader
+from pyiceberg.avro.reader import DoubleReader, FixedReader, OptionReader, Reader, StructReader, UUIDReader
 from pyiceberg.avro.resolver import construct_writer
 from pyiceberg.io import FileIO, OutputFile
 from pyiceberg.manifest import (
@@ -112,11 +113,14 @@ class _ExactDoubleReader(DoubleReader):
 
 
 _EXACT_DOUBLES = _ExactDoubleReader()  # type: ignore[no-untyped-call]  # pyiceberg's Reader has no annotations here
+_UUID_BYTES = FixedReader(16)
 
 
 def _exact(reader: Reader) -> Any:
     if isinstance(reader, DoubleReader):
         return _EXACT_DOUBLES
+    if isinstance(reader, UUIDReader):
+        return _UUID_BYTES
     if isinstance(reader, OptionReader):
         return OptionReader(_exact(reader.option))
     if isinstance(reader, StructReader):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -156,7 +155,7 @@ class PartitionChoice:
 
 
 def _identity(values: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(same_value(value.bytes if isinstance(value, uuid.UUID) else value) for value in values)
+    return tuple(same_value(value) for value in values)
 
 
 @dataclass

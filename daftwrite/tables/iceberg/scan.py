@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
-from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    LiteralPredicate,
+    NotNull,
+    Or,
+    SetPredicate,
+)
 from pyiceberg.expressions.visitors import (
     ROWS_CANNOT_MATCH,
     ROWS_MUST_MATCH,
     _InclusiveMetricsEvaluator,
     _StrictMetricsEvaluator,
+    manifest_evaluator,
 )
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import INITIAL_SEQUENCE_NUMBER, DataFile, DataFileContent, ManifestEntry
+from pyiceberg.manifest import INITIAL_SEQUENCE_NUMBER, DataFile, DataFileContent, ManifestEntry, ManifestFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import ManifestGroupPlanner
 from pyiceberg.table.delete_file_index import DeleteFileIndex
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.types import DoubleType, FloatType
+from pyiceberg.types import DoubleType, FloatType, UUIDType
 
 from daftwrite.errors import ConfigError
 from daftwrite.tables.iceberg.filters import RowFilter
@@ -54,9 +64,35 @@ def live_files(
     if snapshot is None:
         return []
     expression = AlwaysTrue() if condition is None else condition.expression
-    planner = ManifestGroupPlanner(metadata, io, expression)
+    planner = _Planner(metadata, io, expression)
     entries = chain.from_iterable(planner.plan_manifest_entries(exact_manifests(snapshot, io)))
     return _with_deletes(entries)
+
+
+class _Planner(ManifestGroupPlanner):
+    def _build_manifest_evaluator(self, spec_id: int) -> Callable[[ManifestFile], bool]:
+        schema, spec = self.table_metadata.schema(), self.table_metadata.specs()[spec_id]
+        partitions = Schema(*spec.partition_type(schema).fields)
+        return manifest_evaluator(spec, schema, _by_bounds(self.partition_filters[spec_id], partitions))
+
+    def _build_metrics_evaluator(self) -> Callable[[DataFile], bool]:
+        schema = self.table_metadata.schema()
+        return _InclusiveMetricsEvaluator(schema, _by_bounds(self.row_filter, schema)).eval
+
+
+def _by_bounds(expression: BooleanExpression, schema: Schema) -> BooleanExpression:
+    """What bounds can tell of a filter; nothing of UUIDs, which Java before 1.11 orders as two signed numbers."""
+    if isinstance(expression, And):
+        return And(_by_bounds(expression.left, schema), _by_bounds(expression.right, schema))
+    if isinstance(expression, Or):
+        return Or(_by_bounds(expression.left, schema), _by_bounds(expression.right, schema))
+    if isinstance(expression, LiteralPredicate | SetPredicate):
+        term: Any = expression.term
+        not_null: Any = NotNull
+        if isinstance(term.bind(schema).ref().field.field_type, UUIDType):
+            held: BooleanExpression = not_null(term)
+            return held
+    return expression
 
 
 def _with_deletes(entries: Iterable[ManifestEntry]) -> list[LiveFile]:
@@ -84,18 +120,17 @@ def surely_matches(file: DataFile, condition: RowFilter, schema: Schema) -> bool
     """Whether statistics prove that all rows of a file match.
 
     pyiceberg takes missing counts for zero, so that a file without counts of nulls or NaN proves nothing; and it can't
-    tell what nulls of parents make of a nested column.
+    tell what nulls of parents make of a nested column. Bounds of UUIDs are in one of two orders.
     """
     if condition.everything:
         return True
     if not condition.field_ids <= {column.field_id for column in schema.fields}:
         return False
     for number in condition.field_ids:
-        counts = file.null_value_counts or {}
-        if number not in counts:
+        kind = schema.find_type(number)
+        if number not in (file.null_value_counts or {}) or isinstance(kind, UUIDType):
             return False
-        floats = isinstance(schema.find_type(number), (FloatType, DoubleType))
-        if floats and number not in (file.nan_value_counts or {}):
+        if isinstance(kind, FloatType | DoubleType) and number not in (file.nan_value_counts or {}):
             return False
     evaluator = _StrictMetricsEvaluator(schema, condition.expression)
     return bool(evaluator.eval(file) == ROWS_MUST_MATCH)
@@ -103,4 +138,5 @@ def surely_matches(file: DataFile, condition: RowFilter, schema: Schema) -> bool
 
 def may_match(file: DataFile, condition: RowFilter, schema: Schema) -> bool:
     """Whether statistics leave it open that rows of a file match."""
-    return bool(_InclusiveMetricsEvaluator(schema, condition.expression).eval(file) != ROWS_CANNOT_MATCH)
+    evaluator = _InclusiveMetricsEvaluator(schema, _by_bounds(condition.expression, schema))
+    return bool(evaluator.eval(file) != ROWS_CANNOT_MATCH)
