@@ -1,16 +1,29 @@
-"""Runs the Python blocks of the README and the documentation, each page in a folder of its own."""
+"""Runs the Python and shell blocks of the README and the documentation, each page in a folder of its own."""
 
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from sybil import Sybil
-from sybil.parsers.markdown import PythonCodeBlockParser
+from sybil import Example, Sybil
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 ROOT = Path(__file__).parent
+INSTALLATION = re.compile(r"pip install \S+( && )?")
+
+
+def run_shell(example: Example) -> None:
+    """Run the commands but for installations, which tests have behind them, and sessions of nox."""
+    commands = INSTALLATION.sub("", str(example.parsed))
+    if "nox" in commands:
+        return
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    subprocess.run(["bash", "-euc", commands], check=True, env={**os.environ, "PATH": path})
 
 
 def enter(namespace: dict[str, Any]) -> None:
@@ -31,5 +44,8 @@ def leave(namespace: dict[str, Any]) -> None:
 
 
 pytest_collect_file = Sybil(
-    parsers=[PythonCodeBlockParser()], patterns=["README.md", "docs/*.md"], setup=enter, teardown=leave
+    parsers=[PythonCodeBlockParser(), CodeBlockParser("bash", run_shell)],
+    patterns=["README.md", "docs/*.md"],
+    setup=enter,
+    teardown=leave,
 ).pytest()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from daftwrite.sizes import format_size
+from daftwrite.sizes import counted, format_size
 
 __all__ = ["ColumnStatistics", "DataFile", "WriteResult"]
 
@@ -121,12 +121,12 @@ class WriteResult:
         if self.skipped:
             return f"{self.target}: exists, nothing written"
         snapshot = f", snapshot {self.snapshot_id}" if self.snapshot_id is not None else ""
-        count = f"{len(self.files):,} file" + ("" if len(self.files) == 1 else "s")
+        count = counted(len(self.files), "file")
         replaced = ""
         if self.replaced:
             kept = sum(file.rows for file in self.kept_files)
             replaced = f", {len(self.replaced):,} replaced" + (f" of which {kept:,} rows stay" if kept else "")
-        return f"{self.target}: {self.rows:,} rows in {count}, {format_size(self.nbytes)}{replaced}{snapshot}"
+        return f"{self.target}: {counted(self.rows, 'row')} in {count}, {format_size(self.nbytes)}{replaced}{snapshot}"
 
     def __repr__(self) -> str:
         lines = [f"WriteResult({self._headline()}"]

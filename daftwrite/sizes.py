@@ -6,7 +6,7 @@ import re
 
 from daftwrite.errors import ConfigError
 
-__all__ = ["Size", "format_size", "parse_size"]
+__all__ = ["Size", "counted", "format_size", "parse_size"]
 
 Size = int | str
 
@@ -56,3 +56,8 @@ def format_size(nbytes: float) -> str:
             return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
         nbytes /= 1024
     return f"{nbytes:.1f} TiB"
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things for people, such as `1 file` or `1,000 files`."""
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")

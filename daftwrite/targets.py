@@ -227,6 +227,12 @@ class CsvTarget:
 def _plain_table(path: str | os.PathLike[str], file_format: Format, options: DirectoryOptions) -> Table:
     if names_a_file(path, file_format.extensions):
         return SingleFileTable(path, file_format, options)
+    for other in (ParquetFormat, CsvFormat):
+        if names_a_file(path, other.extensions):
+            raise ConfigError(
+                f"path {os.fspath(path)!r} ends as a {other.name} file, and {file_format.name} is written; change "
+                "one of them, or end the path in '/' for a directory"
+            )
     return DirectoryTable(path, file_format, options)
 
 

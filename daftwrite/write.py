@@ -224,7 +224,7 @@ class Write:
         ended = time.perf_counter()
         self._emit(Committed(len(self._files), landed.snapshot_id))
         self.result = WriteResult(
-            target="" if self._plan is None else self._plan.target,
+            target=self._table.name,
             write_id="" if self._plan is None else self._plan.write_id,
             files=tuple(self._files),
             snapshot_id=landed.snapshot_id,

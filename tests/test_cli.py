@@ -78,7 +78,7 @@ def test_directories(run: Any, tmp_path: Path, form: str, compression: str | Non
         (("write", str(SAMPLE), "iceberg:a.b", "--format", "csv"), "--format is for directories"),
         (("write", str(SAMPLE), "iceberg:a.b"), "doesn't exist"),
         (("write", str(SAMPLE), "s3://bucket/x"), "is not local"),
-        (("inspect", "gone"), "not a directory"),
+        (("inspect", "gone"), "neither a directory nor a file"),
         (("inspect", "iceberg:gone.t"), "doesn't exist"),
     ],
 )
@@ -156,7 +156,7 @@ def test_an_overwrite_by_a_filter(run: Any, tmp_path: Path) -> None:
     run("write", "a.parquet", "iceberg:demo.t", "--create", "--property", "write.parquet.compression-codec=gzip")
     overwrite = ("--mode", "overwrite", "--overwrite-filter", "id in (3, 4)")
     done = run("write", "b.parquet", "iceberg:demo.t", *overwrite, "--snapshot-property", "job=nightly")
-    assert "1 old files replaced; 8 of their rows stay, in 1 new files" in done.stdout
+    assert "1 old file replaced; 8 of their rows stay, in 1 new file" in done.stdout
     found = json.loads(run("inspect", "iceberg:demo.t", "--json").stdout)
     assert sum(file["rows"] for file in found["files"]) == 10
 
@@ -196,7 +196,7 @@ def test_modes_of_directories(run: Any, tmp_path: Path) -> None:
     assert (tmp_path / "out.csv").read_text() == "id\n1\n"
     assert "nothing was written" in run("write", "a.parquet", "out.csv", "--mode", "ignore").stdout
     run("write", "a.parquet", "out")
-    assert "1 old files replaced" in run("write", "a.parquet", "out", "--mode", "overwrite").stdout
+    assert "1 old file replaced" in run("write", "a.parquet", "out", "--mode", "overwrite").stdout
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,15 @@ def test_modes_of_directories(run: Any, tmp_path: Path) -> None:
         (["out", "--create"], "--create is for Iceberg tables"),
         (["iceberg:demo.t", "--create", "--property", "x"], "--property takes KEY=VALUE, not 'x'"),
         (["iceberg:demo.t", "--format", "csv"], "--format is for directories"),
-        (["iceberg:demo.t", "--create", "--schema-mode", "union"], "schema_mode must be"),
+        (["iceberg:demo.t", "--create", "--schema-mode", "union"], "--schema-mode must be"),
+        (["iceberg:demo.t"], "pass --create to make it"),
+        (["iceberg:demo.t", "--sort-by", "id"], "pass --create or --or-replace"),
+        (["iceberg:demo.t", "--create", "--overwrite-filter", "id = 1"], "--overwrite-filter needs --mode overwrite"),
+        (["out.csv", "--format", "parquet"], "ends as a csv file, and parquet is written"),
+        (["out.parquet", "--format", "csv"], "ends as a parquet file, and csv is written"),
+        (["out.csv.gz", "--format", "parquet"], "ends as a csv file"),
+        (["a.parquet"], "pass --mode overwrite to replace it"),
+        (["out.parquet", "--target-file-size", "64 MiB"], "--target-file-size can't be honoured"),
     ],
 )
 def test_options_that_do_not_fit_the_target_are_refused(
@@ -217,3 +225,32 @@ def test_options_that_do_not_fit_the_target_are_refused(
     assert done.returncode == 1
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+    assert [name for name in os.listdir(tmp_path) if name.startswith("out")] == []
+
+
+def test_snapshots_are_shown_with_their_branches(run: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    write = ("write", "a.parquet", "iceberg:demo.t")
+    run(*write, "--create")
+    run(*write)
+    run(*write, "--branch", "audit")
+    run(*write, "--stage-only")
+    found = json.loads(run("inspect", "iceberg:demo.t", "--json").stdout)["snapshots"]
+    assert [snapshot["refs"] for snapshot in found] == [[], ["main"], ["audit"], []]
+    assert [snapshot["reachable"] for snapshot in found] == [True, True, True, False]
+    assert found[3]["parent_id"] == found[2]["parent_id"] == found[1]["id"]
+    lines = run("inspect", "iceberg:demo.t").stdout.splitlines()[-4:]
+    assert [line.partition("added")[2].strip() for line in lines] == ["", "[main]", "[audit]", "(on no branch)"]
+    assert all("1 row added" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"), [("one.parquet", 1), ("one.csv", None), ("one.csv.gz", None), ("one.csv.zst", None)]
+)
+def test_a_single_file_is_inspected(run: Any, tmp_path: Path, name: str, rows: int | None) -> None:
+    pq.write_table(pa.table({"id": [1], "text": ["a"]}), tmp_path / "a.parquet")
+    assert "1 row in 1 file," in run("write", "a.parquet", name).stdout
+    found = json.loads(run("inspect", name, "--json").stdout)
+    assert found["format"] == name.split(".")[1]
+    assert [column.partition(":")[0] for column in found["schema"]] == ["id", "text"]
+    assert [file["rows"] for file in found["files"]] == [rows]

@@ -15,6 +15,7 @@ import daftwrite as dw
 from daftwrite._cli.describe import describe, describe_result, print_description, print_result
 from daftwrite._cli.iceberg_options import iceberg_arguments, iceberg_options, refuse_iceberg_options
 from daftwrite._cli.progress import Progress
+from daftwrite._cli.wording import in_options
 from daftwrite.sizes import parse_size
 from daftwrite.writers.transforms import parse_partition_field
 
@@ -34,7 +35,7 @@ def _reporting(run: Callable[..., None]) -> Callable[..., None]:
             run(*args, **kwargs)
         except dw.DaftwriteError as error:
             notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
-            click.echo(f"daftwrite: {error}{notes}", err=True)
+            click.echo(f"daftwrite: {in_options(f'{error}{notes}', write.params)}", err=True)
             sys.exit(1)
         except KeyboardInterrupt:
             click.echo("daftwrite: interrupted, nothing was written", err=True)
@@ -70,7 +71,7 @@ def _source_options(run: Callable[..., None]) -> Callable[..., None]:
     "--format",
     "format_",
     type=click.Choice(["parquet", "csv"]),
-    help="Format of a directory. Default: what a file's name tells, else parquet.",
+    help="Format of a directory or file. Default: what the name of a file tells, else parquet.",
 )
 @click.option(
     "--mode",
@@ -110,7 +111,8 @@ def write(
 ) -> None:
     """Write SOURCE, a Parquet or CSV file or glob, to DEST.
 
-    DEST is an Iceberg identifier such as iceberg:namespace.table, a directory, or a file that ends in .parquet or .csv.
+    DEST is an Iceberg identifier such as iceberg:namespace.table, a directory, or a file that ends in .parquet, .csv,
+    .csv.gz or .csv.zst.
     """
     frame = _read(source, null_values, delimiter)
     target: dict[str, Any] = {
@@ -174,7 +176,7 @@ def _read(source: str, null_values: tuple[str, ...], delimiter: str | None) -> d
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @_reporting
 def inspect(dest: str, as_json: bool) -> None:
-    """Show schema, partitions, files with sizes, and snapshots of DEST."""
+    """Show schema, partitions, files with sizes, and snapshots with their branches of DEST."""
     found = describe(dest)
     if as_json:
         click.echo(json.dumps(found))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import pyarrow as pa
@@ -15,7 +15,10 @@ import pyarrow.parquet as pq
 
 import daftwrite as dw
 from daftwrite.catalog.iceberg import resolve_identifier
-from daftwrite.sizes import format_size
+from daftwrite.sizes import counted, format_size
+
+if TYPE_CHECKING:
+    from pyiceberg.table.metadata import TableMetadata
 
 __all__ = ["describe", "describe_result", "print_description", "print_result"]
 
@@ -45,38 +48,38 @@ def _describe_file(file: dw.DataFile) -> dict[str, Any]:
 def print_result(result: dw.WriteResult) -> None:
     """Print a result for people."""
     if result.skipped:
-        click.echo("the target exists, nothing was written")
+        click.echo(f"{result.target}: exists, nothing was written")
         return
     snapshot = "" if result.snapshot_id is None else f"snapshot {result.snapshot_id}: "
     seconds = result.seconds.get("total", 0.0)
     click.echo(
-        f"{result.target}: {snapshot}{result.rows:,} rows in {len(result.files):,} files, "
+        f"{result.target}: {snapshot}{counted(result.rows, 'row')} in {counted(len(result.files), 'file')}, "
         f"{format_size(result.nbytes)}, {seconds:.1f} s"
     )
     if result.replaced:
         kept = sum(file.rows for file in result.kept_files)
-        stay = f"; {kept:,} of their rows stay, in {len(result.kept_files):,} new files" if kept else ""
-        click.echo(f"{'':>12} {len(result.replaced):,} old files replaced{stay}")
+        stay = f"; {kept:,} of their rows stay, in {counted(len(result.kept_files), 'new file')}" if kept else ""
+        click.echo(f"{'':>12} {counted(len(result.replaced), 'old file')} replaced{stay}")
     _print_files([{"path": f.path, "rows": f.rows, "bytes": f.nbytes} for f in result.files])
 
 
 def _print_files(files: Sequence[Mapping[str, Any]]) -> None:
     for file in files[:_SHOWN]:
-        rows = "" if file["rows"] is None else f"{file['rows']:>12,} rows"
+        rows = "" if file["rows"] is None else f"{counted(file['rows'], 'row'):>17}"
         click.echo(f"{format_size(file['bytes']):>12} {rows}  {file['path']}")
     if len(files) > _SHOWN:
         click.echo(f"{'':>12} and {len(files) - _SHOWN:,} more; --json lists all")
 
 
 def describe(dest: str) -> dict[str, Any]:
-    """Schema, partitions, files and snapshots of an Iceberg table or a directory.
+    """Schema, partitions, files and snapshots of an Iceberg table, a directory or a file.
 
     Raises:
         TableNotFound: when there is none.
     """
     if dest.startswith("iceberg:"):
         return _describe_iceberg(dest.removeprefix("iceberg:"))
-    return _describe_directory(Path(dest))
+    return _describe_files(Path(dest))
 
 
 def _describe_iceberg(identifier: str) -> dict[str, Any]:
@@ -99,25 +102,34 @@ def _describe_iceberg(identifier: str) -> dict[str, Any]:
         "schema": [f"{f.name}: {f.field_type}{' not null' if f.required else ''}" for f in schema.fields],
         "partitions": [f"{f.name}: {f.transform}({schema.find_column_name(f.source_id)})" for f in table.spec().fields],
         "files": sorted(files, key=lambda file: str(file["path"])),
-        "snapshots": [
-            {
-                "id": snapshot.snapshot_id,
-                "timestamp_ms": snapshot.timestamp_ms,
-                "operation": str(snapshot.summary.operation.value) if snapshot.summary else "",
-                "summary": dict(snapshot.summary.additional_properties) if snapshot.summary else {},
-            }
-            for snapshot in table.snapshots()
-        ],
+        "snapshots": _describe_snapshots(table.metadata),
     }
 
 
-def _describe_directory(root: Path) -> dict[str, Any]:
-    if not root.is_dir():
-        raise dw.TableNotFound(f"{root} is not a directory")
-    paths = []
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
-        paths += [Path(folder, name) for name in sorted(names) if not name.startswith((".", "_"))]
+def _describe_snapshots(metadata: TableMetadata) -> list[dict[str, Any]]:
+    parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in metadata.snapshots}
+    reached: set[int | None] = set()
+    for ref in metadata.refs.values():
+        ancestor: int | None = ref.snapshot_id
+        while ancestor is not None and ancestor not in reached:
+            reached.add(ancestor)
+            ancestor = parents.get(ancestor)
+    return [
+        {
+            "id": snapshot.snapshot_id,
+            "parent_id": snapshot.parent_snapshot_id,
+            "timestamp_ms": snapshot.timestamp_ms,
+            "refs": sorted(name for name, ref in metadata.refs.items() if ref.snapshot_id == snapshot.snapshot_id),
+            "reachable": snapshot.snapshot_id in reached,
+            "operation": str(snapshot.summary.operation.value) if snapshot.summary else "",
+            "summary": dict(snapshot.summary.additional_properties) if snapshot.summary else {},
+        }
+        for snapshot in metadata.snapshots
+    ]
+
+
+def _describe_files(root: Path) -> dict[str, Any]:
+    paths = [root] if root.is_file() else list(_files_below(root))
     files = []
     for path in paths:
         rows = pq.read_metadata(path).num_rows if path.suffix == ".parquet" else None
@@ -134,6 +146,14 @@ def _describe_directory(root: Path) -> dict[str, Any]:
         "files": files,
         "snapshots": [],
     }
+
+
+def _files_below(root: Path) -> Iterator[Path]:
+    if not root.is_dir():
+        raise dw.TableNotFound(f"{root} is neither a directory nor a file")
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        yield from (Path(folder, name) for name in sorted(names) if not name.startswith((".", "_")))
 
 
 def _file_schema(path: Path) -> list[str]:
@@ -166,4 +186,6 @@ def print_description(found: Mapping[str, Any]) -> None:
         click.echo("snapshots:")
     for snapshot in found["snapshots"]:
         added = snapshot["summary"].get("added-records", "0")
-        click.echo(f"  {snapshot['id']}  {snapshot['operation']}  {int(added):,} rows added")
+        refs = ", ".join(snapshot["refs"])
+        where = f"  [{refs}]" if refs else "" if snapshot["reachable"] else "  (on no branch)"
+        click.echo(f"  {snapshot['id']}  {snapshot['operation']}  {counted(int(added), 'row')} added{where}")

@@ -147,6 +147,11 @@ class Landed:
 class Table(Protocol):
     """One target of one write."""
 
+    @property
+    def name(self) -> str:
+        """The table's identifier or the path."""
+        ...
+
     async def check(self, resources: Resources) -> bool:
         """Refuse, before any data is asked for, a target that can't be written.
 

@@ -51,6 +51,8 @@ def local_target(path: str | os.PathLike[str]) -> str:
         raise ConfigError(f"path {given!r} is not local; only local directories and files can be written yet")
     if not given:
         raise ConfigError("path is empty")
+    if "\0" in given:
+        raise ConfigError(f"path {given!r} has a NUL in it, which no file system takes")
     return os.path.abspath(os.path.expanduser(local))
 
 
@@ -134,6 +136,11 @@ class DirectoryTable:
         self._path = local_target(path)
         self._format = file_format
         self._options = options
+
+    @property
+    def name(self) -> str:
+        """See `Table.name`."""
+        return self._path
 
     async def check(self, resources: Resources) -> bool:
         """Refuse a path that is taken, and finish what a killed write left; see `Table.check`."""

@@ -69,6 +69,11 @@ class SingleFileTable:
         if file_format.name == "csv" and _CODEC_ENDINGS.get(ending, "none") != codec:
             raise ConfigError(f"{named} that doesn't end as compression={codec!r} makes it; change one of them")
 
+    @property
+    def name(self) -> str:
+        """See `Table.name`."""
+        return self._path
+
     async def check(self, resources: Resources) -> bool:
         """Refuse a path that is taken; see `Table.check`."""
         return await resources.blocking(self._check)

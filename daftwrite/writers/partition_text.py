@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from daftwrite.writers.transforms import PartitionField
+from daftwrite.writers.transforms import Transform
 
 __all__ = ["physical_values", "value_text"]
 
@@ -31,19 +31,19 @@ def physical_values(array: pa.Array) -> list[Any]:
     return values
 
 
-def value_text(field: PartitionField, source: pa.DataType, value: Any) -> str | None:
+def value_text(transform: Transform, source: pa.DataType, value: Any) -> str | None:
     """The text of a partition value, as Iceberg's `toHumanString`; None for a null.
 
     Args:
-        field: the partition field.
+        transform: the partition field's.
         source: the type of its source column.
         value: the value in physical form.
     """
     if value is None:
         return None
-    if field.transform.name in _HUMAN:
-        return _HUMAN[field.transform.name](value)
-    if field.transform.name == "bucket":
+    if transform.name in _HUMAN:
+        return _HUMAN[transform.name](value)
+    if transform.name == "bucket":
         return str(value)
     return _plain_text(source, value)
 

@@ -71,7 +71,7 @@ class PartitionSplitter:
         identity = tuple(map(same_value, values))
         if identity not in self._keys:
             texts = tuple(
-                (field.name, value_text(field, source, value))
+                (field.name, value_text(field.transform, source, value))
                 for field, source, value in zip(self._fields, self._sources, values, strict=True)
             )
             self._keys[identity] = PartitionKey(values, texts)
@@ -102,6 +102,8 @@ def partition_problems(fields: Sequence[PartitionField], schema: pa.Schema) -> l
         kind = source_type(schema, field.source)
         if kind is None:
             problems.append(f"column '{field.source}' is not in the source, and partition_by names it")
+        elif pa.types.is_null(kind):
+            problems.append(f"column '{field.source}' is of type null; cast it to the type that its values will have")
         elif not field.transform.accepts(kind):
             problems.append(f"column '{field.source}': {field.transform.name} doesn't take {kind}")
     return problems

@@ -169,6 +169,14 @@ def test_ignore_leaves_what_is_there(tmp_path: Path, kind: str) -> None:
     assert numbers(fresh) == [30, 50]
 
 
+def test_a_skipped_write_names_its_target(tmp_path: Path) -> None:
+    write(tmp_path / "out")
+    result = write(tmp_path / "out", mode="ignore")
+    assert result.skipped
+    assert result.target == str(tmp_path / "out")
+    assert str(result) == f"WriteResult({tmp_path / 'out'}: exists, nothing written)"
+
+
 def test_ignore_reads_nothing_of_the_source(tmp_path: Path) -> None:
     write(tmp_path / "out", OLD)
 
@@ -305,6 +313,36 @@ def test_what_one_file_cannot_be_is_refused(tmp_path: Path, options: dict[str, A
     with pytest.raises(dw.ConfigError, match=message):
         write(tmp_path / "out.parquet", **options)
     assert files_below(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.CSV.gz", "out.tsv", "out.csv.zst"])
+def test_a_parquet_file_is_not_named_as_csv(tmp_path: Path, name: str) -> None:
+    with pytest.raises(dw.ConfigError, match=f"{name}' ends as a csv file, and parquet is written"):
+        write(tmp_path / name)
+    assert os.listdir(tmp_path) == []
+    write(f"{tmp_path / name}/")  # type: ignore[arg-type]  # a slash at the end makes a directory, which Path drops
+    assert numbers(tmp_path / name) == [30, 50]
+    write(tmp_path / name, mode="append")
+    assert numbers(tmp_path / name) == [30, 30, 50, 50]
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.pq"])
+def test_a_csv_file_is_not_named_as_parquet(tmp_path: Path, name: str) -> None:
+    with pytest.raises(dw.ConfigError, match=f"{name}' ends as a parquet file, and csv is written"):
+        dw.from_arrow(NEW).write_csv(tmp_path / name)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_path_with_a_nul_is_refused(tmp_path: Path) -> None:
+    for verb in (dw.from_arrow(NEW).write_parquet, dw.from_arrow(NEW).write_csv):
+        with pytest.raises(dw.ConfigError, match="NUL"):
+            verb(f"{tmp_path}/a\0b")
+
+
+def test_a_null_partition_column_asks_for_a_type(tmp_path: Path) -> None:
+    data = pa.table({"k": pa.nulls(1), "n": [1]})
+    with pytest.raises(dw.SchemaError, match="column 'k' is of type null; cast it"):
+        write(tmp_path / "out", data, partition_by="k")
 
 
 def test_a_name_that_belies_the_codec_is_refused(tmp_path: Path) -> None:

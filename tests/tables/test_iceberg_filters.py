@@ -203,15 +203,13 @@ NAN, INF = math.nan, math.inf
         ("not (x is nan)", ["None", "nan"]),
         ("x is not nan", ["None", "nan"]),
         (~(dw.col("x") > 1), ["2.0", "None"]),
-        (~LessThan("x", 5.0), ["1.0", "2.0", "None", "nan"]),
+        (~LessThan("x", 5.0), ["1.0", "2.0", "None", "nan"]),  # pyiceberg negates its own expressions at once
     ],
     ids=str,
 )
 def test_nan_matches_what_no_comparison_with_it_holds(
     catalog: SqlCatalog, kind: pa.DataType, condition: Any, stay: list[str]
 ) -> None:
-    if isinstance(condition, LessThan):
-        return
     assert sorted(map(str, left(catalog, kind, [1.0, 2.0, NAN, None], condition))) == sorted(stay)
 
 
@@ -272,7 +270,7 @@ NAIVE, AWARE = pa.timestamp("us"), pa.timestamp("us", "UTC")
         (NAIVE, "x > '2020-01-01T00:00:00Z'", "is not a time without a zone"),
         (NAIVE, dw.col("x") > NOON.replace(tzinfo=dt.UTC), "is not a time without a zone"),
         (NAIVE, "x > '2020-01-01T00:00:00.0000001'", "is not a time without a zone"),
-        (AWARE, "x > '2020-01-01T00:00:00'", "is not a time with a zone such as '2020-01-31T23:59:00+00:00'"),
+        (AWARE, "x > '2020-01-01T00:00:00'", r"is not a time with a zone such as '2020-01-31T23:59:00\+00:00'"),
         (AWARE, "x > '2020-01-01'", "is not a time with a zone"),
         (AWARE, dw.col("x") > NOON, "is not a time with a zone"),
         (AWARE, dw.col("x") > dt.date(2020, 1, 1), "is not a time with a zone"),
@@ -288,7 +286,7 @@ NAIVE, AWARE = pa.timestamp("us"), pa.timestamp("us", "UTC")
         (pa.uuid(), "x = 'abc'", "column 'x' is of type uuid"),
         (pa.list_(pa.int64()), "x = 1", "column 'x' is of type list<long>, which is compared with nothing"),
         (pa.int64(), "y = 1", "the table has no column 'y'; it has x"),
-        (pa.int64(), dw.col("x") == object, r"\(col\('x'\) == <class 'object'>\)"),
+        (pa.int64(), dw.col("x") == {"a": 1}, r"\(col\('x'\) == \{'a': 1\}\)"),
     ],
     ids=str,
 )
@@ -339,9 +337,9 @@ UUIDS = [uuid.UUID(int=1), uuid.UUID(int=2), uuid.UUID(int=2**128 - 1)]
     ],
     ids=str,
 )
-@pytest.mark.parametrize("partition_by", ["u", "bucket(4, u)", None])
+@pytest.mark.parametrize("partition_by", ["u", dw.bucket(4, "u"), None], ids=str)
 def test_partitions_of_uuids_are_found(
-    catalog: SqlCatalog, condition: Any, stay: list[int], partition_by: str | None, version: str
+    catalog: SqlCatalog, condition: Any, stay: list[int], partition_by: Any, version: str
 ) -> None:
     data = pa.table({"id": [0, 1, 2, 3], "u": pa.array([*(u.bytes for u in UUIDS), None], pa.uuid())})
     options = {"format-version": version, "write.summary.partition-limit": "10"}

@@ -26,6 +26,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 import daftwrite as dw
 from tests.conftest import files_below
 from tests.formats.pages import pages
+from tests.interop.matrix import TYPES, rows_of
 
 DATA = pa.table(
     {
@@ -364,6 +365,22 @@ def test_partition_summaries(catalog: SqlCatalog) -> None:
         assert summary["changed-partition-count"] == "2"
     first = catalog.load_table("ns.t2").current_snapshot().summary["partitions.k=a"]
     assert "added-records=2" in first
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_partitions_are_named_the_same_when_they_leave(catalog: SqlCatalog, kind: str) -> None:
+    properties = {"write.summary.partition-limit": "100"}
+    frame = dw.from_arrow(rows_of(kind, 0, len(TYPES[kind][1])))
+    frame.write_iceberg("ns.t", catalog=catalog, create=True, partition_by="p", properties=properties)
+    table = catalog.load_table("ns.t")
+    appended = partition_names(table)
+    frame.write_iceberg(table, mode="overwrite")
+    assert partition_names(table.refresh()) == appended
+
+
+def partition_names(table: Table) -> set[str]:
+    summary = table.current_snapshot().summary.additional_properties
+    return {key for key in summary if key.startswith("partitions.")}
 
 
 def test_old_metadata_is_deleted_after_the_commit(catalog: SqlCatalog) -> None:

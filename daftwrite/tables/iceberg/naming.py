@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote_plus
 
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table.locations import LocationProvider
+from pyiceberg.typedef import Record
+from pyiceberg.types import IcebergType, UnknownType
 
+from daftwrite.tables.iceberg.creation import our_transform
+from daftwrite.tables.iceberg.types import arrow_type
 from daftwrite.writers.partition_key import PartitionKey
+from daftwrite.writers.partition_text import value_text
 
-__all__ = ["IcebergNaming", "partition_path"]
+__all__ = ["IcebergNaming", "partition_path", "stored_partition_path"]
 
 
 class _PartitionPath:
@@ -48,3 +55,27 @@ def partition_path(texts: Sequence[tuple[str, str | None]]) -> str:
     return "/".join(
         f"{quote_plus(name, safe='')}={quote_plus('null' if text is None else text, safe='')}" for name, text in texts
     )
+
+
+def stored_partition_path(spec: PartitionSpec, schema: Schema, partition: Record) -> str:
+    """The path of a partition of a data file that is in the table.
+
+    Args:
+        spec: the file's.
+        schema: names the types of the spec's sources.
+        partition: the file's partition values as `read_entries` gives them.
+    """
+    kinds = spec.partition_type(schema).fields
+    return partition_path(
+        [
+            (part.name, _text(part, kinds[position].field_type, partition[position]))
+            for position, part in enumerate(spec.fields)
+        ]
+    )
+
+
+def _text(part: PartitionField, kind: IcebergType, value: Any) -> str | None:
+    transform = our_transform(part.transform)
+    if transform is None or isinstance(kind, UnknownType):
+        return part.transform.to_human_string(kind, value)
+    return value_text(transform, arrow_type(kind), value)

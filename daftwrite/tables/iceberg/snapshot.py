@@ -20,6 +20,7 @@ from pyiceberg.manifest import (
     ManifestWriter,
     write_manifest_list,
 )
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.locations import LocationProvider
 from pyiceberg.table.metadata import TableMetadata
@@ -28,6 +29,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollec
 from daftwrite.errors import WriteError
 from daftwrite.tables.iceberg.manifests import manifest_writer, read_entries
 from daftwrite.tables.iceberg.merging import merge_manifests
+from daftwrite.tables.iceberg.naming import stored_partition_path
 from daftwrite.tables.iceberg.properties import TableProperties
 
 __all__ = ["SnapshotBuilder", "SnapshotContent"]
@@ -254,10 +256,16 @@ class SnapshotBuilder:
             status = ManifestEntryStatus.EXISTING
             if entry.data_file.file_path in missing:
                 status = ManifestEntryStatus.DELETED
-                self._summary.remove_file(entry.data_file, self._metadata.schema(), spec)
+                self._count_removed(entry.data_file, spec)
             rewritten.append(self._with_status(entry, status))
         missing -= {entry.data_file.file_path for entry in found}
         yield self.manifest(manifest.partition_spec_id, rewritten, self._metadata.schema())
+
+    def _count_removed(self, file: DataFile, spec: PartitionSpec) -> None:
+        self._summary.metrics.remove_file(file)
+        if spec.fields:
+            path = stored_partition_path(spec, self._metadata.schema(), file.partition)
+            self._summary.partition_metrics[path].remove_file(file)
 
     def _with_status(self, entry: ManifestEntry, status: ManifestEntryStatus) -> ManifestEntry:
         return ManifestEntry.from_args(

@@ -69,7 +69,8 @@ class IcebergTable:
         self._replacement: Replacement | None = None
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """See `Table.name`."""
         return ".".join(self._identifier)
 
     async def check(self, resources: Resources) -> bool:
@@ -93,7 +94,7 @@ class IcebergTable:
         """See `Table.refuse_empty`."""
         if self._options.mode == "overwrite" and not self._options.allow_empty:
             raise DataError(
-                f"the source has no rows, and mode='overwrite' would leave nothing in table {self._name} in place of "
+                f"the source has no rows, and mode='overwrite' would leave nothing in table {self.name} in place of "
                 "what it removes; pass allow_empty=True to do so"
             )
 
@@ -146,27 +147,27 @@ class IcebergTable:
             return catalog.load_table(self._identifier)
         except (NoSuchTableError, NoSuchNamespaceError) as error:
             if not self._options.create:
-                raise TableNotFound(f"table {self._name} doesn't exist; pass create=True to make it") from error
+                raise TableNotFound(f"table {self.name} doesn't exist; pass create=True to make it") from error
             return None
         except Exception as error:
-            raise WriteError(f"can't load table {self._name}: {error}") from error
+            raise WriteError(f"can't load table {self.name}: {error}") from error
 
     def _check_table(self, table: PyIcebergTable) -> None:
         metadata = table.metadata
-        refuse_unsupported(self._name, metadata.format_version, table.properties)
+        refuse_unsupported(self.name, metadata.format_version, table.properties)
         if not self._options.or_replace:
-            check_matches(self._name, metadata, self._options)
+            check_matches(self.name, metadata, self._options)
         branch = self._options.branch or MAIN_BRANCH
         ref = metadata.refs.get(branch)
         if ref is not None and ref.snapshot_ref_type != SnapshotRefType.BRANCH:
-            raise ConfigError(f"branch '{branch}' of table {self._name} is a tag, which can't be written to")
+            raise ConfigError(f"branch '{branch}' of table {self.name} is a tag, which can't be written to")
         audited = self._options.stage_only or branch != MAIN_BRANCH
         if TableProperties(table.properties).write_audit_publish and not audited:
             raise ConfigError(
-                f"table {self._name} has write.wap.enabled=true; pass stage_only=True, or branch= to audit before main"
+                f"table {self.name} has write.wap.enabled=true; pass stage_only=True, or branch= to audit before main"
             )
         if self._options.mode == "overwrite_partitions" and metadata.spec().is_unpartitioned():
-            raise ConfigError(f"table {self._name} is not partitioned; use mode='overwrite'")
+            raise ConfigError(f"table {self.name} is not partitioned; use mode='overwrite'")
 
     def _guarded(self, work: Callable[[], T]) -> T:
         try:
@@ -174,7 +175,7 @@ class IcebergTable:
         except DaftwriteError:
             raise
         except Exception as error:
-            raise WriteError(f"can't prepare the write to {self._name}: {error}") from error
+            raise WriteError(f"can't prepare the write to {self.name}: {error}") from error
 
     def _details(self, metadata: TableMetadata, schema: pa.Schema, options: WriteOptions) -> IcebergDetails:
         asked = self._options
@@ -194,14 +195,14 @@ class IcebergTable:
     def _prepare(self, schema: pa.Schema, options: WriteOptions) -> WritePlan:
         if self._table is None:
             assert self._catalog is not None
-            made = plan_new_table(self._name, schema, self._options, options.coerce_timestamps)
+            made = plan_new_table(self.name, schema, self._options, options.coerce_timestamps)
             self._maker = TableMaker(self._catalog, self._identifier, made)
             self._table = self._maker.stage()
         elif self._options.or_replace:
             self._replacer = TableReplacer(self._table.metadata, schema, self._options, options.coerce_timestamps)
         metadata = self._table.metadata if self._replacer is None else self._replacer.metadata
         details = self._details(metadata, schema, options)
-        plan = plan_write(self._name, metadata, self._table.location_provider(), details, schema, options)
+        plan = plan_write(self.name, metadata, self._table.location_provider(), details, schema, options)
         if self._options.mode == "overwrite" and self._maker is None:
             self._replacement = self._plan_filter(metadata, details)
         self._metadata = metadata
@@ -218,7 +219,7 @@ class IcebergTable:
         metadata = self._metadata
         spec = metadata.specs()[plan.details.spec_id]
         schema = metadata.schema()
-        fields = partition_fields_of(self._name, spec, schema)
+        fields = partition_fields_of(self.name, spec, schema)
         columns = {field.source_id for field in spec.fields}
         choice = PartitionChoice(files, fields, spec.spec_id, columns, arrow_schema(schema))
         self._replacement = self._replace(metadata, plan.details, choice)
@@ -250,7 +251,7 @@ class IcebergTable:
         made = None
         if self._table is None:
             metadata = unmade_metadata(
-                plan_new_table(self._name, schema, self._options, options.coerce_timestamps), self._name
+                plan_new_table(self.name, schema, self._options, options.coerce_timestamps), self.name
             )
             made = "the table is made, in one commit with its first snapshot"
         elif self._options.or_replace:
@@ -261,7 +262,7 @@ class IcebergTable:
             metadata = self._table.metadata
         details = self._details(metadata, schema, options)
         provider = load_location_provider(metadata.location, metadata.properties)
-        plan = plan_write(self._name, metadata, provider, details, schema, options)
+        plan = plan_write(self.name, metadata, provider, details, schema, options)
         replacement = None
         if self._options.mode == "overwrite" and self._table is not None:
             replacement = self._plan_filter(metadata, details)
