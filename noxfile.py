@@ -67,6 +67,7 @@ def interop(session: nox.Session) -> None:
         session.run(python, "-m", "pip", "install", "-q", *packages, external=True)
     session.env["DAFTWRITE_READERS"] = str(folder)
     session.run("pytest", "-s", "tests/interop/test_readers.py", *session.posargs)
+    session.run("pytest", "-m", "interop", "tests/catalog", *session.posargs)
     session.run("pytest", "-m", "soak", "tests/interop/test_matrix.py", *session.posargs)
 
 

@@ -125,7 +125,7 @@ class WriteResult:
         replaced = ""
         if self.replaced:
             kept = sum(file.rows for file in self.kept_files)
-            replaced = f", {len(self.replaced):,} replaced" + (f" of which {kept:,} rows stay" if kept else "")
+            replaced = f", {len(self.replaced):,} replaced" + (f" of which {counted(kept, 'row')} stay" if kept else "")
         return f"{self.target}: {counted(self.rows, 'row')} in {count}, {format_size(self.nbytes)}{replaced}{snapshot}"
 
     def __repr__(self) -> str:

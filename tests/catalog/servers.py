@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["glue", "postgres", "seaweed"]
+__all__ = ["KEYS", "free_port", "glue", "is_open", "postgres", "running", "seaweed"]
 
 KEYS = {"s3.access-key-id": "someone", "s3.secret-access-key": "something", "s3.region": "us-east-1"}
 
@@ -30,14 +30,17 @@ def free_port() -> int:
         return port
 
 
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def free_port_with_grpc() -> int:
     """SeaweedFS takes the port and the one 10,000 above it."""
     while True:
         port = free_port()
-        if port < 55_000:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port + 10_000)):
-                    return port
+        if port < 55_000 and not is_open(port + 10_000):
+            return port
 
 
 @contextmanager

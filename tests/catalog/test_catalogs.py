@@ -12,7 +12,9 @@ import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 
 import daftwrite as dw
-from tests.catalog.servers import glue, postgres, seaweed
+from tests.catalog.hive import hive
+from tests.catalog.servers import KEYS, glue, postgres, seaweed
+from tests.catalog.vending import vending
 
 # pyiceberg gives no way to name SQLAlchemy's pool of connections to a shared memory.
 pytestmark = pytest.mark.filterwarnings("ignore:Selection of the SingletonThreadPool")
@@ -24,14 +26,29 @@ def memory(folder: Path) -> Iterator[dict[str, str]]:
     yield {"type": "in-memory", "uri": uri, "warehouse": f"file://{folder}"}
 
 
-@pytest.fixture(scope="module", params=["memory", "postgres", "rest", "glue"])
+WRONG = {"s3.access-key-id": "nobody", "s3.secret-access-key": "nothing"}
+
+
+@contextmanager
+def seaweed_that_vends(folder: Path, field: str) -> Iterator[dict[str, str]]:
+    with seaweed(folder) as properties, vending(properties["uri"], KEYS, field) as front:
+        yield {**properties, "uri": front, **WRONG}
+
+
+SERVED = ["memory", "postgres", "rest", "rest-config", "rest-storage-credentials", "glue"]
+
+
+@pytest.fixture(scope="module", params=[*SERVED, pytest.param("hive", marks=pytest.mark.interop)])
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
     folder = tmp_path_factory.mktemp("served")
     kinds: dict[str, Any] = {
         "memory": lambda: memory(folder),
         "postgres": lambda: postgres(folder),
         "rest": lambda: seaweed(folder),
+        "rest-config": lambda: seaweed_that_vends(folder, "config"),
+        "rest-storage-credentials": lambda: seaweed_that_vends(folder, "storage-credentials"),
         "glue": glue,
+        "hive": lambda: hive(folder),
     }
     with kinds[request.param]() as properties:
         catalog = load_catalog("served", **properties)
@@ -104,3 +121,12 @@ def test_memory_of_one_thread_is_refused(tmp_path: Path, handle: bool) -> None:
     with pytest.raises(dw.ConfigError, match=r"file:mine\?mode=memory&cache=shared"):
         dw.from_arrow(DATA).write_iceberg(table if handle else "ns.t", catalog=None if handle else catalog)
     catalog.close()
+
+
+def test_wrong_keys_of_the_catalog_are_refused_where_none_are_vended(tmp_path: Path) -> None:
+    with seaweed(tmp_path) as properties:
+        catalog = load_catalog("wrong", **{**properties, **WRONG})
+        catalog.create_namespace("ns")
+        with pytest.raises(dw.DaftwriteError):
+            dw.from_arrow(DATA).write_iceberg("ns.t", catalog=catalog, create=True)
+        catalog.close()

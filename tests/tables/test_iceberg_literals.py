@@ -75,8 +75,11 @@ def test_rows_are_removed_by_what_the_literal_means(
     [
         (pa.int64(), "p = 'x'", "'x' is not a number"),
         (pa.float64(), "p = 'nan'", "is_nan"),
-        (pa.float64(), dw.col("p") == math.nan, "NaN"),
-        (pa.timestamp("us", "UTC"), "p = '2020-01-01'", "timestamp with zone"),
+        (
+            pa.timestamp("us", "UTC"),
+            "p = '2020-01-01'",
+            "column 'p' is of type timestamptz: '2020-01-01' is not a time with a zone",
+        ),
     ],
 )
 def test_what_is_no_number_is_refused(catalog: SqlCatalog, kind: pa.DataType, condition: Any, says: str) -> None:

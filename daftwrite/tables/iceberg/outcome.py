@@ -18,6 +18,7 @@ from pyiceberg.exceptions import (
 )
 
 from daftwrite.errors import CommitConflict, CommitStateUnknown, WriteError
+from daftwrite.sizes import counted
 from daftwrite.tables.base import Commit
 from daftwrite.tables.iceberg.properties import TableProperties
 
@@ -133,7 +134,7 @@ def _unknown(commit: Commit, error: Exception) -> CommitStateUnknown:
     """A doubtful outcome with the files that it is about."""
     return CommitStateUnknown(
         f"nobody can tell whether the commit to {commit.plan.target} landed (write id {commit.plan.write_id}); "
-        f"its {len(commit.all_files)} files are kept: {error}",
+        f"what it wrote ({counted(len(commit.all_files), 'file')}) is kept: {error}",
         write_id=commit.plan.write_id,
         files=commit.all_files,
     )
