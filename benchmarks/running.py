@@ -26,16 +26,21 @@ def run_writers(
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--scale", type=float, default=2.0, help="TPC-H scale; 2 is 12 M rows")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--writers", nargs="*", choices=writers, default=list(writers))
+    parser.add_argument("--writers", nargs="*", default=list(writers), help=f"some of {', '.join(writers)}")
     parser.add_argument("--one", choices=writers, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         run_one(arguments.one, arguments.scale)
         return
+    chosen = [writer for writer in arguments.writers if writer in writers]
+    for other in set(arguments.writers) - set(chosen):
+        print(f"{script} has no writer {other}, only {', '.join(writers)}", file=sys.stderr)
+    if not chosen:
+        return
     prepare(arguments.scale)
-    reports: Reports = {writer: [] for writer in arguments.writers}
+    reports: Reports = {writer: [] for writer in chosen}
     for _ in range(arguments.runs):
-        for writer in arguments.writers:
+        for writer in chosen:
             command = [sys.executable, script, "--one", writer, "--scale", str(arguments.scale)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
