@@ -150,7 +150,7 @@ class Column:
     def _checked(self, value: Any) -> Any:
         if value is None:
             raise ConfigError(f"column '{self.name}': a comparison with None never holds; use is_null()")
-        if isinstance(value, (float, Decimal)) and math.isnan(value):
+        if (isinstance(value, float) and math.isnan(value)) or (isinstance(value, Decimal) and value.is_nan()):
             raise ConfigError(f"column '{self.name}': NaN is not compared with; use is_nan()")
         if isinstance(value, (Column, Predicate)):
             raise ConfigError(f"column '{self.name}' can be compared with values only")

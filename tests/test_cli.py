@@ -254,3 +254,17 @@ def test_a_single_file_is_inspected(run: Any, tmp_path: Path, name: str, rows: i
     assert found["format"] == name.split(".")[1]
     assert [column.partition(":")[0] for column in found["schema"]] == ["id", "text"]
     assert [file["rows"] for file in found["files"]] == [rows]
+
+
+def test_what_a_user_wrote_is_not_taken_for_an_argument(run: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "partition_by": [1]}), tmp_path / "a.parquet")
+    run("write", "a.parquet", "iceberg:demo.t", "--create")
+    write = ("write", "a.parquet", "iceberg:demo.t", "--mode", "overwrite", "--overwrite-filter")
+    refused = run(*write, "mode='a' and idd=1", check=False).stderr
+    assert refused == (
+        "daftwrite: --overwrite-filter mode='a' and idd=1: the table has no column 'mode'; it has id, partition_by\n"
+    )
+    (tmp_path / "partition_by").mkdir()
+    run("write", "a.parquet", "partition_by/x.parquet")
+    refused = run("write", "a.parquet", "partition_by/x.parquet", check=False).stderr
+    assert "partition_by/x.parquet exists; pass --mode overwrite to replace it" in refused

@@ -39,6 +39,7 @@ def test_a_condition_reads_as_it_is_written(condition: Any, text: str) -> None:
         (lambda: A.is_in([1, None]), "column 'a': a comparison with None never holds"),
         (lambda: math.nan == A, "column 'a': NaN is not compared with; use is_nan"),
         (lambda: Decimal("NaN") > A, "column 'a': NaN is not compared with"),
+        (lambda: Decimal("sNaN") > A, "column 'a': NaN is not compared with"),
         (lambda: A.is_in([1.0, math.nan]), "column 'a': NaN is not compared with"),
         (lambda: A.is_in("12"), "column 'a': is_in takes a list of values, not '12'"),
         (lambda: A.is_in(b"12"), "is_in takes a list of values, not b'12'"),

@@ -35,7 +35,7 @@ def _reporting(run: Callable[..., None]) -> Callable[..., None]:
             run(*args, **kwargs)
         except dw.DaftwriteError as error:
             notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
-            click.echo(f"daftwrite: {in_options(f'{error}{notes}', write.params)}", err=True)
+            click.echo(f"daftwrite: {in_options(f'{error}{notes}', write.params, sys.argv[1:])}", err=True)
             sys.exit(1)
         except KeyboardInterrupt:
             click.echo("daftwrite: interrupted, nothing was written", err=True)

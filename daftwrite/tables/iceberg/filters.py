@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import ValidationError
 from pyiceberg.expressions import (
     AlwaysTrue,
     And,
@@ -46,6 +47,7 @@ from pyparsing import ParseException
 from daftwrite.errors import ConfigError
 from daftwrite.expressions import All, Any_, Comparison, Not, Predicate
 from daftwrite.tables.iceberg.literals import fit_literals
+from daftwrite.tables.iceberg.predicates import map_predicates, nullable_schema
 
 __all__ = ["RowFilter"]
 
@@ -60,6 +62,9 @@ _COMPARISONS: dict[str, Any] = {
     "starts_with": StartsWith,
 }
 _UNARY: dict[str, Any] = {"is_null": IsNull, "is_nan": IsNaN}
+# pyiceberg's pydantic models take positional arguments that type checkers don't see.
+_is_null: Any = IsNull
+_not_null: Any = NotNull
 _NEGATIVE = (NotEqualTo, NotIn, NotNaN, NotStartsWith)
 
 
@@ -72,12 +77,19 @@ class RowFilter:
 
     Raises:
         ConfigError: when the text can't be parsed, or names a column that isn't there or a value of another type.
+
+    Attributes:
+        text: the filter as it was given.
+        schema: what `expression` is to be bound to.
+        expression: the filter for pyiceberg.
     """
 
     def __init__(self, given: Any, schema: Schema) -> None:
+        self.schema = nullable_schema(schema)
         try:
-            self.expression = _null_safe(fit_literals(_parse(given), schema))
-            self._bound = bind(schema, self.expression, case_sensitive=True)
+            fitted = fit_literals(_parse(given), self.schema)
+            self.expression = map_predicates(fitted, _null_safe)
+            self._bound = bind(self.schema, self.expression, case_sensitive=True)
             self.text = given if isinstance(given, str) else repr(given)
         except RecursionError as error:
             raise ConfigError(
@@ -108,35 +120,39 @@ class RowFilter:
 
 def _parse(given: Any) -> BooleanExpression:
     if isinstance(given, str):
+        like = 'a filter is like "id > 2 and day = \'2020-01-31\'" or "ts is null"'
         try:
             return filter_parser.parse(given)
         except ParseException as error:
             # Its own message lists the whole grammar.
-            raise ConfigError(
-                f"overwrite_filter {given!r} can't be read at {given[error.loc :]!r}; "
-                'a filter is like "id > 2 and kind = \'a\'" or "ts is null"'
-            ) from error
+            raise ConfigError(f"overwrite_filter {given!r} can't be read at {given[error.loc :]!r}; {like}") from error
+        except ValidationError as error:
+            # A condition that is true or false by itself, beside another one.
+            raise ConfigError(f"overwrite_filter {given!r} can't be read; {like}") from error
     if isinstance(given, BooleanExpression):
         return given
     if isinstance(given, Predicate):
-        return _from_predicate(given)
+        return _from_predicate(given, negated=False)
     raise ConfigError(f"overwrite_filter takes text, a pyiceberg expression or a dw.col expression, not {given!r}")
 
 
-def _from_predicate(predicate: Predicate) -> BooleanExpression:
-    if isinstance(predicate, All):
-        return And(_from_predicate(predicate.left), _from_predicate(predicate.right))
-    if isinstance(predicate, Any_):
-        return Or(_from_predicate(predicate.left), _from_predicate(predicate.right))
+def _from_predicate(predicate: Predicate, *, negated: bool) -> BooleanExpression:
+    if isinstance(predicate, All | Any_):
+        left, right = (_from_predicate(side, negated=negated) for side in (predicate.left, predicate.right))
+        return And(left, right) if isinstance(predicate, All) != negated else Or(left, right)
     if isinstance(predicate, Not):
-        return IcebergNot(_from_predicate(predicate.inner))
+        return _from_predicate(predicate.inner, negated=not negated)
     assert isinstance(predicate, Comparison)
     made: BooleanExpression
     if predicate.operator in _UNARY:
         made = _UNARY[predicate.operator](predicate.column)
+    elif predicate.operator == "in" and not predicate.value:
+        # pyiceberg's forgets the column.
+        is_null, not_null = _is_null(predicate.column), _not_null(predicate.column)
+        return not_null if negated else And(is_null, not_null)
     else:
         made = _COMPARISONS[predicate.operator](predicate.column, _value(predicate))
-    return made
+    return IcebergNot(made) if negated else made
 
 
 def _value(comparison: Comparison) -> Any:
@@ -149,6 +165,10 @@ def _literal(value: Any) -> Any:
     """What pyiceberg takes for a value; datetimes as text, of which it keeps the zone."""
     if isinstance(value, pa.Scalar):
         value = value.as_py()
+    if isinstance(value, np.datetime64):
+        # item() of nanoseconds is a number.
+        exact = value.astype("datetime64[us]")
+        value = exact.item() if exact == value else str(value)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dt.datetime | dt.time):
@@ -156,17 +176,12 @@ def _literal(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) and value.is_infinite() else value
 
 
-def _null_safe(expression: BooleanExpression) -> BooleanExpression:
-    """The same filter with nulls ruled out beside each negative comparison, which statistics would let pass."""
-    if isinstance(expression, And):
-        return And(_null_safe(expression.left), _null_safe(expression.right))
-    if isinstance(expression, Or):
-        return Or(_null_safe(expression.left), _null_safe(expression.right))
-    if isinstance(expression, _NEGATIVE):
-        assert isinstance(expression, UnboundPredicate)
-        not_null: Any = NotNull
-        return And(not_null(expression.term), expression)
-    return expression
+def _null_safe(predicate: BooleanExpression) -> BooleanExpression:
+    """A negative comparison with nulls ruled out beside it, which statistics would let pass."""
+    if isinstance(predicate, _NEGATIVE):
+        assert isinstance(predicate, UnboundPredicate)
+        return And(_not_null(predicate.term), predicate)
+    return predicate
 
 
 class _Evaluation(BoundBooleanExpressionVisitor[pa.ChunkedArray]):
@@ -219,17 +234,16 @@ class _Evaluation(BoundBooleanExpressionVisitor[pa.ChunkedArray]):
 
     def visit_in(self, term: Any, literals: set[Any]) -> pa.ChunkedArray:
         column = self._column(term)
+        if not pa.types.is_floating(column.type):
+            return pc.is_in(column, pa.array([_scalar(literal, column.type) for literal in literals], column.type))
+        # Zeros of either sign are equal, which is_in doesn't know.
         found = self._all(False)
         for literal in literals:
             found = pc.or_(found, self._compare(column, pc.equal, literal))
         return found
 
     def visit_not_in(self, term: Any, literals: set[Any]) -> pa.ChunkedArray:
-        column = self._column(term)
-        found = pc.is_valid(column)
-        for literal in literals:
-            found = pc.and_(found, self._compare(column, pc.not_equal, literal))
-        return found
+        return pc.and_(pc.is_valid(self._column(term)), pc.invert(self.visit_in(term, literals)))
 
     def visit_equal(self, term: Any, literal: Literal[Any]) -> pa.ChunkedArray:
         return self._compare(self._column(term), pc.equal, literal)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation, localcontext
@@ -70,7 +71,6 @@ _at_least: Any = GreaterThanOrEqual
 _not_null: Any = NotNull
 
 _is_nan: Any = IsNaN
-
 _FLOATS = (FloatType, DoubleType)
 _ORDERINGS = (LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual)
 _NUMBERS = (IntegerType, LongType, FloatType, DoubleType, DecimalType)
@@ -133,6 +133,8 @@ def _type(column: Reference, schema: Schema) -> IcebergType:
     try:
         kind = column.bind(schema, case_sensitive=True).ref().field.field_type
     except ValueError as error:
+        if column.name in schema.column_names:
+            raise ValueError(f"column '{column.name}' is within a list or map, where filters don't look") from error
         raise ValueError(f"the table has no column '{column.name}'; it has {', '.join(schema.column_names)}") from error
     return kind
 
@@ -199,12 +201,13 @@ def _fit(literal: Literal[Any], kind: IcebergType) -> _Fit | None:
         return None
     number = _number(literal)
     if isinstance(kind, DoubleType):
-        return _held(DoubleLiteral(float(number)))
+        return _fit_double(number)
     if isinstance(kind, FloatType):
-        return _fit_float(float(number))
+        return _fit_float(number)
     if isinstance(kind, DecimalType):
-        limit = Decimal(10**kind.precision - 1).scaleb(-kind.scale)
-        return _fit_steps(number, kind.scale, -limit, limit, DecimalLiteral)
+        with localcontext(prec=100):
+            limit = Decimal(10**kind.precision - 1).scaleb(-kind.scale)
+        return _fit_steps(number, kind.scale, limit.copy_negate(), limit, DecimalLiteral)
     return _fit_steps(number, 0, Decimal(kind.min), Decimal(kind.max), lambda whole: LongLiteral(int(whole)))
 
 
@@ -236,8 +239,18 @@ def _held(literal: Literal[Any]) -> _Fit:
     return _Fit(literal, literal)
 
 
-def _fit_float(value: float) -> _Fit:
-    if math.isinf(value):
+def _fit_double(number: Decimal) -> _Fit:
+    value = float(number)
+    if math.isfinite(value) or number.is_infinite():
+        return _held(DoubleLiteral(value))
+    if value > 0:
+        return _Fit(DoubleLiteral(sys.float_info.max), DoubleLiteral(math.inf))
+    return _Fit(DoubleLiteral(-math.inf), DoubleLiteral(-sys.float_info.max))
+
+
+def _fit_float(number: Decimal) -> _Fit:
+    value = float(number)
+    if number.is_infinite():
         return _held(FloatLiteral(value))
     if abs(value) <= FloatType.max:
         (narrowed,) = _FLOAT.unpack(_FLOAT.pack(value))

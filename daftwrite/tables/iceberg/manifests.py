@@ -1,10 +1,12 @@
 """Manifests read with every partition value as it was written, and written as Avro that every reader takes.
 
 pyiceberg's compiled Avro decoder narrows doubles to floats: 0.1 comes back as 0.10000000149011612 and 1e300 as
-infinity. It reads UUIDs as such, where filters compare their bytes: no UUID is found equal. Files would be planned,
-compared and written again under partition values that are not theirs. Its writer
-defines an Avro type again for each partition field of the same decimal, fixed or UUID type, which Avro forbids:
-fastavro refuses such a manifest and DuckDB dies of it.
+infinity. Files would be planned, compared and written again under partition values that are not theirs. It reads
+UUIDs as such, which its filters then compare with bytes, and find none equal.
+
+Its writer defines an Avro type again for each partition field of the same decimal, fixed or UUID type, which Avro
+forbids: fastavro refuses such a manifest and DuckDB dies of it. It has no type for a partition field whose source was
+dropped, and can't write the null of a required source below an optional struct.
 """
 
 from __future__ import annotations
@@ -35,12 +37,16 @@ from pyiceberg.manifest import (
     _inherit_from_manifest,
 )
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema, visit
+from pyiceberg.schema import Schema, index_by_id, visit
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import DecimalType, FixedType, UUIDType
 from pyiceberg.utils.schema_conversion import AvroType, ConvertSchemaToAvro
 
-__all__ = ["exact_manifests", "manifest_writer", "read_entries"]
+from daftwrite.tables.iceberg.predicates import nullable_schema
+
+__all__ = ["exact_manifests", "manifest_writer", "read_entries", "schema_of_spec"]
 
 _DOUBLE = struct.Struct("<d")
 
@@ -94,6 +100,21 @@ def manifest_writer(
     return kind(spec, schema, output, snapshot_id, compression)
 
 
+def schema_of_spec(metadata: TableMetadata, spec: PartitionSpec, schema: Schema) -> Schema:
+    """The schema that names and types a spec's sources: the given one, or the last that still had those it lacks.
+
+    Args:
+        metadata: knows older schemas.
+        spec: the spec.
+        schema: the schema preferred.
+    """
+    sources = {field.source_id for field in spec.fields if not isinstance(field.transform, VoidTransform)}
+    for candidate in (schema, *reversed(metadata.schemas)):
+        if sources <= index_by_id(candidate).keys():
+            return candidate
+    return schema
+
+
 class _ExactManifestFile(ManifestFile):
     def fetch_manifest_entry(self, io: FileIO, discard_deleted: bool = True) -> list[ManifestEntry]:
         return read_entries(self, io, discard_deleted=discard_deleted)
@@ -130,11 +151,27 @@ def _exact(reader: Reader) -> Any:
 
 
 class _WriterV1(ManifestWriterV1):
+    def __init__(self, spec: PartitionSpec, schema: Schema, *rest: Any) -> None:
+        super().__init__(spec, nullable_schema(schema), *rest)
+        self._described = schema
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return {**super()._meta, "schema": self._described.model_dump_json()}
+
     def new_writer(self) -> AvroOutputFile[ManifestEntry]:
         return _output(super().new_writer())
 
 
 class _WriterV2(ManifestWriterV2):
+    def __init__(self, spec: PartitionSpec, schema: Schema, *rest: Any) -> None:
+        super().__init__(spec, nullable_schema(schema), *rest)
+        self._described = schema
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        return {**super()._meta, "schema": self._described.model_dump_json()}
+
     def new_writer(self) -> AvroOutputFile[ManifestEntry]:
         return _output(super().new_writer())
 

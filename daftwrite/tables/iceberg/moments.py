@@ -21,7 +21,7 @@ MICROSECONDS_PER_DAY = 86_400_000_000
 _CLOCK = r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
 _TIME = re.compile(_CLOCK)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_TIMESTAMP = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}[Tt ]{_CLOCK}(?P<zone> ?([Zz]|[+-]\d{{2}}(:?\d{{2}})?))?")
+_TIMESTAMP = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}[Tt ]{_CLOCK}(?P<zone> ?([Zz]|[+-]\d{{2}}(:?\d{{2}}(:?\d{{2}})?)?))?")
 _EPOCH = dt.datetime(1970, 1, 1)
 _MICROSECOND = dt.timedelta(microseconds=1)
 _EXAMPLES: dict[type[IcebergType], str] = {
@@ -70,7 +70,7 @@ def _parse(text: str, kind: IcebergType) -> Literal[Any] | None:
     match = _TIMESTAMP.fullmatch(text)
     if match is None or bool(match["zone"]) != isinstance(kind, TimestamptzType):
         return None
-    time = dt.datetime.fromisoformat(text.replace(" ", "T", 1).replace(" ", ""))
+    time = dt.datetime.fromisoformat(text.upper().replace(" ", "T", 1).replace(" ", ""))
     if time.tzinfo is not None:
         # Not astimezone, which overflows in the first and last hours of the calendar.
         offset = time.utcoffset() or dt.timedelta()

@@ -61,12 +61,10 @@ class FilterChoice:
 
     Args:
         condition: the filter; None for all rows.
-        metadata: the table.
     """
 
-    def __init__(self, condition: RowFilter | None, metadata: TableMetadata) -> None:
+    def __init__(self, condition: RowFilter | None) -> None:
         self._condition = condition
-        self._schema = metadata.schema()
 
     @property
     def everything(self) -> bool:
@@ -79,13 +77,13 @@ class FilterChoice:
 
     def whole(self, file: IcebergDataFile) -> bool | None:
         """See `RowChoice.whole`."""
-        if self._condition is None or surely_matches(file, self._condition, self._schema):
+        if self._condition is None or surely_matches(file, self._condition):
             return True
         return None
 
     def may_match(self, file: IcebergDataFile) -> bool:
         """See `RowChoice.may_match`."""
-        return self._condition is None or may_match(file, self._condition, self._schema)
+        return self._condition is None or may_match(file, self._condition)
 
     @property
     def columns(self) -> set[int]:

@@ -7,20 +7,15 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from pyiceberg.expressions import (
-    AlwaysTrue,
-    And,
-    BooleanExpression,
-    LiteralPredicate,
-    NotNull,
-    Or,
-    SetPredicate,
-)
+from pyiceberg.conversions import from_bytes
+from pyiceberg.expressions import BooleanExpression, LiteralPredicate, NotNull, SetPredicate
 from pyiceberg.expressions.visitors import (
     ROWS_CANNOT_MATCH,
     ROWS_MUST_MATCH,
     _InclusiveMetricsEvaluator,
     _StrictMetricsEvaluator,
+    expression_evaluator,
+    inclusive_projection,
     manifest_evaluator,
 )
 from pyiceberg.io import FileIO
@@ -35,6 +30,7 @@ from pyiceberg.types import DoubleType, FloatType, UUIDType
 from daftwrite.errors import ConfigError
 from daftwrite.tables.iceberg.filters import RowFilter
 from daftwrite.tables.iceberg.manifests import exact_manifests
+from daftwrite.tables.iceberg.predicates import map_predicates
 
 __all__ = ["LiveFile", "live_files", "may_match", "surely_matches"]
 
@@ -63,36 +59,46 @@ def live_files(
     """
     if snapshot is None:
         return []
-    expression = AlwaysTrue() if condition is None else condition.expression
-    planner = _Planner(metadata, io, expression)
+    planner = ManifestGroupPlanner(metadata, io) if condition is None else _Planner(metadata, io, condition)
     entries = chain.from_iterable(planner.plan_manifest_entries(exact_manifests(snapshot, io)))
     return _with_deletes(entries)
 
 
 class _Planner(ManifestGroupPlanner):
+    def __init__(self, metadata: TableMetadata, io: FileIO, condition: RowFilter) -> None:
+        super().__init__(metadata, io, condition.expression)
+        self._schema = condition.schema
+
+    def _build_partition_projection(self, spec_id: int) -> BooleanExpression:
+        return inclusive_projection(self._schema, self.table_metadata.specs()[spec_id])(self.row_filter)
+
     def _build_manifest_evaluator(self, spec_id: int) -> Callable[[ManifestFile], bool]:
-        schema, spec = self.table_metadata.schema(), self.table_metadata.specs()[spec_id]
-        partitions = Schema(*spec.partition_type(schema).fields)
-        return manifest_evaluator(spec, schema, _by_bounds(self.partition_filters[spec_id], partitions))
+        spec = self.table_metadata.specs()[spec_id]
+        partitions = Schema(*spec.partition_type(self._schema).fields)
+        return manifest_evaluator(spec, self._schema, _by_bounds(self.partition_filters[spec_id], partitions))
+
+    def _build_partition_evaluator(self, spec_id: int) -> Callable[[DataFile], bool]:
+        partitions = Schema(*self.table_metadata.specs()[spec_id].partition_type(self._schema).fields)
+        holds = expression_evaluator(partitions, self.partition_filters[spec_id], case_sensitive=True)
+        return lambda file: holds(file.partition)
 
     def _build_metrics_evaluator(self) -> Callable[[DataFile], bool]:
-        schema = self.table_metadata.schema()
-        return _InclusiveMetricsEvaluator(schema, _by_bounds(self.row_filter, schema)).eval
+        return _InclusiveMetricsEvaluator(self._schema, _by_bounds(self.row_filter, self._schema)).eval
 
 
 def _by_bounds(expression: BooleanExpression, schema: Schema) -> BooleanExpression:
     """What bounds can tell of a filter; nothing of UUIDs, which Java before 1.11 orders as two signed numbers."""
-    if isinstance(expression, And):
-        return And(_by_bounds(expression.left, schema), _by_bounds(expression.right, schema))
-    if isinstance(expression, Or):
-        return Or(_by_bounds(expression.left, schema), _by_bounds(expression.right, schema))
-    if isinstance(expression, LiteralPredicate | SetPredicate):
-        term: Any = expression.term
-        not_null: Any = NotNull
-        if isinstance(term.bind(schema).ref().field.field_type, UUIDType):
-            held: BooleanExpression = not_null(term)
-            return held
-    return expression
+
+    def told(predicate: BooleanExpression) -> BooleanExpression:
+        if isinstance(predicate, LiteralPredicate | SetPredicate):
+            term: Any = predicate.term
+            if isinstance(term.bind(schema).ref().field.field_type, UUIDType):
+                not_null: Any = NotNull
+                held: BooleanExpression = not_null(term)
+                return held
+        return predicate
+
+    return map_predicates(expression, told)
 
 
 def _with_deletes(entries: Iterable[ManifestEntry]) -> list[LiveFile]:
@@ -116,27 +122,36 @@ def _with_deletes(entries: Iterable[ManifestEntry]) -> list[LiveFile]:
     return found
 
 
-def surely_matches(file: DataFile, condition: RowFilter, schema: Schema) -> bool:
+def surely_matches(file: DataFile, condition: RowFilter) -> bool:
     """Whether statistics prove that all rows of a file match.
 
     pyiceberg takes missing counts for zero, so that a file without counts of nulls or NaN proves nothing; and it can't
-    tell what nulls of parents make of a nested column. Bounds of UUIDs are in one of two orders.
+    tell what nulls of parents make of a nested column. Bounds of UUIDs are in one of two orders, and NaN is a bound
+    in files of old writers.
     """
     if condition.everything:
         return True
+    schema = condition.schema
     if not condition.field_ids <= {column.field_id for column in schema.fields}:
         return False
     for number in condition.field_ids:
         kind = schema.find_type(number)
         if number not in (file.null_value_counts or {}) or isinstance(kind, UUIDType):
             return False
-        if isinstance(kind, FloatType | DoubleType) and number not in (file.nan_value_counts or {}):
+        if isinstance(kind, FloatType | DoubleType) and not _nan_is_told(file, number, kind):
             return False
     evaluator = _StrictMetricsEvaluator(schema, condition.expression)
     return bool(evaluator.eval(file) == ROWS_MUST_MATCH)
 
 
-def may_match(file: DataFile, condition: RowFilter, schema: Schema) -> bool:
+def _nan_is_told(file: DataFile, number: int, kind: FloatType | DoubleType) -> bool:
+    """Whether NaN is counted, and no bound."""
+    bounds = ((given or {}).get(number) for given in (file.lower_bounds, file.upper_bounds))
+    values = (from_bytes(kind, bound) for bound in bounds if bound is not None)
+    return number in (file.nan_value_counts or {}) and all(value == value for value in values)
+
+
+def may_match(file: DataFile, condition: RowFilter) -> bool:
     """Whether statistics leave it open that rows of a file match."""
-    evaluator = _InclusiveMetricsEvaluator(schema, _by_bounds(condition.expression, schema))
+    evaluator = _InclusiveMetricsEvaluator(condition.schema, _by_bounds(condition.expression, condition.schema))
     return bool(evaluator.eval(file) != ROWS_CANNOT_MATCH)

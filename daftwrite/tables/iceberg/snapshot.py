@@ -27,7 +27,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 
 from daftwrite.errors import WriteError
-from daftwrite.tables.iceberg.manifests import manifest_writer, read_entries
+from daftwrite.tables.iceberg.manifests import manifest_writer, read_entries, schema_of_spec
 from daftwrite.tables.iceberg.merging import merge_manifests
 from daftwrite.tables.iceberg.naming import stored_partition_path
 from daftwrite.tables.iceberg.properties import TableProperties
@@ -173,10 +173,11 @@ class SnapshotBuilder:
     def _writer(self, spec_id: int, schema: Schema) -> ManifestWriter:
         location = self._locations.new_metadata_location(f"{self._attempt}-m{next(self._numbers)}.avro")
         self._written.append(location)
+        spec = self._metadata.specs()[spec_id]
         return manifest_writer(
             self._metadata.format_version,
-            self._metadata.specs()[spec_id],
-            schema,
+            spec,
+            schema_of_spec(self._metadata, spec, schema),
             self._io.new_output(location),
             self._snapshot_id,
             self._properties.manifest_compression,
@@ -264,7 +265,8 @@ class SnapshotBuilder:
     def _count_removed(self, file: DataFile, spec: PartitionSpec) -> None:
         self._summary.metrics.remove_file(file)
         if spec.fields:
-            path = stored_partition_path(spec, self._metadata.schema(), file.partition)
+            schema = schema_of_spec(self._metadata, spec, self._metadata.schema())
+            path = stored_partition_path(spec, schema, file.partition)
             self._summary.partition_metrics[path].remove_file(file)
 
     def _with_status(self, entry: ManifestEntry, status: ManifestEntryStatus) -> ManifestEntry:

@@ -211,7 +211,7 @@ class IcebergTable:
     def _plan_filter(self, metadata: TableMetadata, details: IcebergDetails) -> Replacement:
         given = self._options.overwrite_filter
         condition = None if given is None else RowFilter(given, metadata.schema())
-        return self._replace(metadata, details, FilterChoice(condition, metadata))
+        return self._replace(metadata, details, FilterChoice(condition))
 
     def _plan_partitions(self, plan: WritePlan, files: Sequence[DataFile]) -> None:
         if self._maker is not None:
