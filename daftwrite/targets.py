@@ -76,6 +76,7 @@ class IcebergTarget:
     def open(self, options: WriteOptions) -> Table:
         """One write to the table; see `Target.open`."""
         require_pyiceberg()
+        from pyiceberg.catalog import Catalog
         from pyiceberg.table import Table as PyIcebergTable
 
         from daftwrite.tables.iceberg.options import IcebergOptions
@@ -83,6 +84,13 @@ class IcebergTarget:
 
         if not isinstance(self.table, (str, PyIcebergTable)):
             raise ConfigError(f"table must be a pyiceberg Table or an identifier, not {self.table!r}")
+        if isinstance(self.table, str) and ":" in self.table:
+            raise ConfigError(f"table {self.table!r} must be 'namespace.table', without a scheme before it")
+        if self.catalog is not None and not isinstance(self.catalog, Catalog):
+            raise ConfigError(
+                f"catalog must be a pyiceberg Catalog, as load_catalog gives it, not {self.catalog!r}; a configured "
+                "one is named before the table, as in 'catalog.namespace.table'"
+            )
         if options.compression is not None:
             ParquetFormat(options.compression, options.compression_level)
         elif options.compression_level is not None:

@@ -13,7 +13,7 @@ import click
 
 import daftwrite as dw
 from daftwrite._cli.describe import describe, describe_result, print_description, print_result
-from daftwrite._cli.iceberg_options import iceberg_arguments, iceberg_options, refuse_iceberg_options
+from daftwrite._cli.iceberg_options import iceberg_arguments, iceberg_options, pairs, refuse_iceberg_options
 from daftwrite._cli.progress import Progress
 from daftwrite._cli.wording import in_options
 from daftwrite.sizes import parse_size
@@ -59,6 +59,14 @@ def _source_options(run: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--null-values", multiple=True, metavar="TEXT", help="Text that is a null in a CSV source."),
         click.option("--delimiter", metavar="CHAR", help="Delimiter of a CSV source. Default: detected."),
+        click.option(
+            "--schema-override",
+            "schema_overrides",
+            multiple=True,
+            metavar="COLUMN=TYPE",
+            help="SQL type of a column of a CSV source, such as amount=DOUBLE; repeatable. Default: detected.",
+        ),
+        click.option("--union-by-name", is_flag=True, help="Take the columns of all source files."),
     ):
         run = option(run)
     return run
@@ -107,6 +115,8 @@ def write(
     as_json: bool,
     null_values: tuple[str, ...],
     delimiter: str | None,
+    schema_overrides: tuple[str, ...],
+    union_by_name: bool,
     **iceberg: Any,
 ) -> None:
     """Write SOURCE, a Parquet or CSV file or glob, to DEST.
@@ -114,7 +124,12 @@ def write(
     DEST is an Iceberg identifier such as iceberg:namespace.table, a directory, or a file that ends in .parquet, .csv,
     .csv.gz or .csv.zst.
     """
-    frame = _read(source, null_values, delimiter)
+    csv = {
+        "null_values": list(null_values) or None,
+        "delimiter": delimiter,
+        "schema_overrides": pairs("--schema-override", schema_overrides) or None,
+    }
+    frame = _read(source, csv, union_by_name)
     target: dict[str, Any] = {
         "partition_by": [parse_partition_field(text) for text in partition_by],
         "allow_empty": allow_empty,
@@ -158,14 +173,14 @@ def _size(text: str | None, name: str) -> int | None:
     return parse_size(int(text) if text.isdigit() else text, name)
 
 
-def _read(source: str, null_values: tuple[str, ...], delimiter: str | None) -> dw.DataFrame:
+def _read(source: str, csv: dict[str, Any], union_by_name: bool) -> dw.DataFrame:
     lowered = source.lower()
     if lowered.endswith(_PARQUET_ENDS):
-        if null_values or delimiter:
-            raise dw.ConfigError("--null-values and --delimiter are for CSV sources")
-        return dw.read_parquet(source)
+        if any(csv.values()):
+            raise dw.ConfigError("--null-values, --delimiter and --schema-override are for CSV sources")
+        return dw.read_parquet(source, union_by_name=union_by_name)
     if lowered.endswith(_CSV_ENDS):
-        return dw.read_csv(source, null_values=list(null_values) or None, delimiter=delimiter)
+        return dw.read_csv(source, **csv, union_by_name=union_by_name)
     raise dw.ConfigError(
         f"can't tell the format of {source!r}: its name must end in .parquet, .csv, .csv.gz or .csv.zst"
     )

@@ -11,7 +11,7 @@ import click
 import daftwrite as dw
 from daftwrite.writers.transforms import parse_partition_field
 
-__all__ = ["iceberg_arguments", "iceberg_options", "refuse_iceberg_options"]
+__all__ = ["iceberg_arguments", "iceberg_options", "pairs", "refuse_iceberg_options"]
 
 _SORT = re.compile(r"(asc|desc)\((.+)\)")
 
@@ -51,8 +51,8 @@ def iceberg_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
         "schema_mode": given["schema_mode"],
         "branch": given["branch"],
         "stage_only": given["stage_only"],
-        "snapshot_properties": _pairs("--snapshot-property", given["snapshot_property"]),
-        "properties": _pairs("--property", given["property"]),
+        "snapshot_properties": pairs("--snapshot-property", given["snapshot_property"]),
+        "properties": pairs("--property", given["property"]),
         "sort_by": [_sort_field(text) for text in given["sort_by"]],
     }
 
@@ -68,14 +68,19 @@ def refuse_iceberg_options(given: Mapping[str, Any]) -> None:
             raise dw.ConfigError(f"--{name.replace('_', '-')} is for Iceberg tables, such as iceberg:namespace.table")
 
 
-def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
-    pairs = {}
+def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
+    """A mapping from what was given as KEY=VALUE.
+
+    Raises:
+        ConfigError: naming the option and what is none.
+    """
+    found = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise dw.ConfigError(f"{option} takes KEY=VALUE, not {text!r}")
-        pairs[key] = value
-    return pairs
+        found[key] = value
+    return found
 
 
 def _sort_field(text: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +14,9 @@ import pyarrow as pa
 from daftwrite.errors import ConfigError, DaftwriteError
 from daftwrite.pipeline.source import Batch
 
-__all__ = ["SMALLEST_ENGINE", "Query", "QueryError", "quote_literal"]
+__all__ = ["SMALLEST_ENGINE", "Bind", "Query", "QueryError", "quote_literal"]
+
+Bind = Callable[[str], pa.Schema]
 
 _BATCH_ROWS = 32_768
 _INTERRUPT_SECONDS = 0.1
@@ -45,10 +47,13 @@ class Query:
 
     Args:
         sql: a select statement.
+        check: refuses a query whose files don't fit each other; gets a function from statement to schema, and the
+            query's schema.
     """
 
-    def __init__(self, sql: str) -> None:
+    def __init__(self, sql: str, check: Callable[[Bind, pa.Schema], None] | None = None) -> None:
         self._sql = sql
+        self._check = check
 
     def bind(self) -> pa.Schema:
         """The schema of the result, without computing it.
@@ -57,10 +62,17 @@ class Query:
             QueryError: when files can't be read or the query is wrong.
         """
         with _connect(256 << 20) as connection:
+
+            def bound(sql: str) -> pa.Schema:
+                return connection.sql(f"select * from ({sql}) limit 0").to_arrow_table().schema
+
             try:
-                return connection.sql(f"select * from ({self._sql}) limit 0").to_arrow_table().schema
+                schema = bound(self._sql)
+                if self._check is not None:
+                    self._check(bound, schema)
             except duckdb.Error as error:
                 raise QueryError(_message(error)) from error
+        return schema
 
     def stream(self, memory: int) -> QuerySource:
         """Compute the result as a source of batches.

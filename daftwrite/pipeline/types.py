@@ -137,6 +137,10 @@ def _hint(source: pa.DataType, target: pa.DataType) -> str:
         return " (one has a time zone, the other has none)"
     if (timed or pat.is_time(source)) and _finer(source, target):
         return f" without losing digits; pass coerce_timestamps='{target.unit}' to allow exact values"
+    if pat.is_integer(source) and pat.is_floating(target):
+        return " without losing digits; cast it before (read_csv: schema_overrides)"
+    if is_text(source):
+        return "; cast it before (read_csv: schema_overrides)"
     return ""
 
 

@@ -45,7 +45,9 @@ def local_target(path: str | os.PathLike[str]) -> str:
     Raises:
         ConfigError: when it is empty or not local.
     """
-    given = os.fspath(path)
+    given: object = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    if not isinstance(given, str):
+        raise ConfigError(f"path must be text or a path, not {given!r}")
     local = local_path(given)
     if local is None:
         raise ConfigError(f"path {given!r} is not local; only local directories and files can be written yet")

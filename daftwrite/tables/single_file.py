@@ -30,8 +30,9 @@ _CODEC_ENDINGS = {".gz": "gzip", ".zst": "zstd"}
 
 def names_a_file(path: str | os.PathLike[str], extensions: tuple[str, ...]) -> bool:
     """Whether a path ends in a file's name, and no directory has it; a slash at its end makes it a directory."""
+    target = local_target(path)
     text = os.fspath(path)
-    return text.lower().endswith(extensions) and not os.path.isdir(local_target(text))
+    return text.lower().endswith(extensions) and not os.path.isdir(target)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -101,12 +102,18 @@ def partition_problems(fields: Sequence[PartitionField], schema: pa.Schema) -> l
     for field in fields:
         kind = source_type(schema, field.source)
         if kind is None:
-            problems.append(f"column '{field.source}' is not in the source, and partition_by names it")
+            hint = _hint(field.source)
+            problems.append(f"column '{field.source}' is not in the source, and partition_by names it{hint}")
         elif pa.types.is_null(kind):
             problems.append(f"column '{field.source}' is of type null; cast it to the type that its values will have")
         elif not field.transform.accepts(kind):
             problems.append(f"column '{field.source}': {field.transform.name} doesn't take {kind}")
     return problems
+
+
+def _hint(name: str) -> str:
+    call = re.fullmatch(r"(year|month|day|hour|bucket|truncate)\((.*)\)", name)
+    return "" if call is None else f"; a transform is an object of daftwrite, such as daftwrite.{call[1]}({call[2]!r})"
 
 
 def _key_column(table: pa.Table, field: PartitionField) -> pa.Array:

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -38,6 +40,34 @@ def test_several_files_and_globs(tmp_path: Path) -> None:
     files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     assert dw.read_parquet(files).write_parquet(tmp_path / "o").rows == 2
     assert dw.read_parquet(tmp_path / "[ab].parquet").write_parquet(tmp_path / "p").rows == 2
+
+
+@pytest.mark.parametrize("form", ["glob", "list", "folder"])
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_files_with_other_columns_are_refused_or_joined(tmp_path: Path, kind: str, form: str) -> None:
+    (tmp_path / "in").mkdir()
+    files = [tmp_path / "in" / f"{name}.{kind}" for name in "ab"]
+    for file, data in zip(files, (pa.table({"x": [1]}), pa.table({"x": [2], "new": ["n"]})), strict=True):
+        (pq.write_table if kind == "parquet" else pa.csv.write_csv)(data, file)
+    read: Any = dw.read_parquet if kind == "parquet" else dw.read_csv
+    path = {"glob": tmp_path / "in" / f"*.{kind}", "list": files, "folder": tmp_path / "in" / f"**/*.{kind}"}[form]
+    with pytest.raises(
+        QueryError, match=f"column 'new' is in .*b.{kind} and not in the first file; pass union_by_name"
+    ):
+        read(path).write_parquet(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    read(path, union_by_name=True).write_parquet(tmp_path / "out")
+    rows = pq.read_table(tmp_path / "out").to_pylist()
+    assert sorted(rows, key=lambda row: row["x"]) == [{"x": 1, "new": None}, {"x": 2, "new": "n"}]
+
+
+def test_files_with_other_types_are_refused_or_widened(tmp_path: Path) -> None:
+    for name, values in (("a", pa.array([1])), ("b", pa.array([2.5]))):
+        pq.write_table(pa.table({"x": values}), tmp_path / f"{name}.parquet")
+    with pytest.raises(QueryError, match="column 'x' is int64 in the first file, and others need double"):
+        dw.read_parquet(tmp_path / "*.parquet").write_parquet(tmp_path / "out")
+    dw.read_parquet(tmp_path / "*.parquet", union_by_name=True).write_parquet(tmp_path / "out")
+    assert sorted(pq.read_table(tmp_path / "out")["x"].to_pylist()) == [1.0, 2.5]
 
 
 def test_a_frame_of_files_can_be_written_twice(tmp_path: Path) -> None:

@@ -78,6 +78,23 @@ def test_a_column_added_meanwhile_is_fine_and_a_changed_one_is_a_conflict(catalo
     assert not Path(caught.value.files[0].path.removeprefix("file://")).exists()
 
 
+@pytest.mark.parametrize("options", [{}, {"mode": "overwrite", "overwrite_filter": "a = 1"}, {"schema_mode": "merge"}])
+@pytest.mark.parametrize("how", ["dropped", "replaced"])
+def test_a_column_dropped_meanwhile_is_a_conflict(catalog: SqlCatalog, options: dict[str, Any], how: str) -> None:
+    data = pa.table({"a": [1], "v": ["x"]})
+    table = catalog.create_table("ns.t", data.schema)
+    dw.from_arrow(data).write_iceberg(table)
+    with pytest.raises(dw.CommitConflict, match="column 'v' was dropped"):  # the write is the block
+        with dw.open_writer(dw.IcebergTarget(table, **options)) as writer:
+            writer.write(data)
+            if how == "replaced":
+                dw.from_arrow(data.select(["a"])).write_iceberg("ns.t", catalog=catalog, create="or_replace")
+            else:
+                with catalog.load_table("ns.t").update_schema() as update:
+                    update.delete_column("v")
+    assert rows_of(catalog.load_table("ns.t")) == [{"a": 1}]
+
+
 @pytest.mark.parametrize("recreated", [False, True])
 def test_a_table_dropped_meanwhile_is_a_conflict(catalog: SqlCatalog, tmp_path: Path, recreated: bool) -> None:
     schema = pa.schema([("a", pa.int64())])

@@ -389,6 +389,24 @@ def test_a_value_of_another_kind_is_refused(
     assert files_below(tmp_path) == before
 
 
+@pytest.mark.parametrize("field", [dw.year("x"), dw.month("x"), dw.day("x"), dw.bucket(4, "x")], ids=str)
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us")], ids=str)
+def test_filters_at_the_ends_of_the_calendar(catalog: SqlCatalog, field: Any, kind: pa.DataType) -> None:
+    first, last = (dt.date.min, dt.date.max) if kind == pa.date32() else (dt.datetime.min, dt.datetime.max)
+    column = pa.array([dt.date(2020, 1, 1), None] if kind == pa.date32() else [NOON, None], kind)
+    data = dw.from_arrow(pa.table({"x": column, "id": [0, 1]}))
+    data.write_iceberg("ns.t", catalog=catalog, create=True, partition_by=[field])
+    table = catalog.load_table("ns.t")
+    nothing = pa.table({"x": column, "id": [0, 1]}).slice(0, 0)
+    for condition, left in (
+        (dw.col("x") > last, [0, 1]),
+        (dw.col("x") < first, [0, 1]),
+        ((dw.col("x") >= first) & (dw.col("x") <= last), [1]),
+    ):
+        write(table, nothing, mode="overwrite", overwrite_filter=condition, allow_empty=True)
+        assert ids(table) == left
+
+
 def test_conditions_too_many_to_be_nested_are_refused(catalog: SqlCatalog) -> None:
     table = catalog.create_table("ns.t", IDS)
     condition = dw.col("id") == 0

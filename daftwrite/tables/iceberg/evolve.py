@@ -245,7 +245,7 @@ def schema_problem(written: Schema, current: Schema) -> str | None:
     for number in written.field_ids:
         name = current.find_column_name(number)
         if name is None:
-            continue
+            return f"column '{written.find_column_name(number)}' was dropped"
         before, now = written.find_field(number), current.find_field(number)
         same = before.field_type == now.field_type or promotes(before.field_type, now.field_type)
         if before.field_type.is_primitive and not same:

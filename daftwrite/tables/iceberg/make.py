@@ -142,6 +142,7 @@ class TableReplacer:
     """Replaces a table's schema, partitioning, sort order and rows in one commit; its history stays.
 
     Args:
+        name: the table's.
         metadata: the table as it is.
         source: the schema of the data.
         options: what the write is asked to do.
@@ -149,13 +150,18 @@ class TableReplacer:
     """
 
     def __init__(
-        self, metadata: TableMetadata, source: pa.Schema, options: IcebergOptions, coerce_timestamps: str | None
+        self,
+        name: str,
+        metadata: TableMetadata,
+        source: pa.Schema,
+        options: IcebergOptions,
+        coerce_timestamps: str | None,
     ) -> None:
         self._before = metadata
         made = plan_replacement(metadata, source, options, coerce_timestamps)
         self._updates = _replacing(metadata, made)
         self.metadata = update_table_metadata(metadata, tuple(self._updates))
-        refuse_unsupported("", self.metadata.format_version, self.metadata.properties)
+        refuse_unsupported(name, self.metadata.format_version, self.metadata.properties)
 
     def commit(self, table: PyIcebergTable, commit: Commit) -> Landed:
         """Let the new table take the old one's place.

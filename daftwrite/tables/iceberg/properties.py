@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from pyiceberg.avro.codecs import KNOWN_CODECS
+from pyiceberg.table.name_mapping import parse_mapping_from_json
 
 from daftwrite.errors import ConfigError
 from daftwrite.formats.parquet import ParquetFormat
@@ -228,6 +229,11 @@ def refuse_unsupported(name: str, version: int, properties: Mapping[str, str]) -
     for key in ("write.folder-storage.path", "write.object-storage.path"):
         if key in properties:
             raise ConfigError(f"table {name} has the deprecated {key} set; set write.data.path")
+    if mapping := properties.get("schema.name-mapping.default"):
+        try:
+            parse_mapping_from_json(mapping)
+        except ValueError as error:
+            raise ConfigError(f"table {name} has schema.name-mapping.default={mapping}, which is no mapping") from error
     TableProperties(properties).check()
 
 

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from pyiceberg.conversions import from_bytes
-from pyiceberg.expressions import BooleanExpression, LiteralPredicate, NotNull, SetPredicate
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression, LiteralPredicate, NotNull, SetPredicate
 from pyiceberg.expressions.visitors import (
     ROWS_CANNOT_MATCH,
     ROWS_MUST_MATCH,
@@ -70,7 +70,11 @@ class _Planner(ManifestGroupPlanner):
         self._schema = condition.schema
 
     def _build_partition_projection(self, spec_id: int) -> BooleanExpression:
-        return inclusive_projection(self._schema, self.table_metadata.specs()[spec_id])(self.row_filter)
+        try:
+            return inclusive_projection(self._schema, self.table_metadata.specs()[spec_id])(self.row_filter)
+        except OverflowError:
+            # The day after the calendar's last one has no year.
+            return AlwaysTrue()
 
     def _build_manifest_evaluator(self, spec_id: int) -> Callable[[ManifestFile], bool]:
         spec = self.table_metadata.specs()[spec_id]

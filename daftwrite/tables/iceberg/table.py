@@ -199,7 +199,9 @@ class IcebergTable:
             self._maker = TableMaker(self._catalog, self._identifier, made)
             self._table = self._maker.stage()
         elif self._options.or_replace:
-            self._replacer = TableReplacer(self._table.metadata, schema, self._options, options.coerce_timestamps)
+            self._replacer = TableReplacer(
+                self.name, self._table.metadata, schema, self._options, options.coerce_timestamps
+            )
         metadata = self._table.metadata if self._replacer is None else self._replacer.metadata
         details = self._details(metadata, schema, options)
         plan = plan_write(self.name, metadata, self._table.location_provider(), details, schema, options)
@@ -255,7 +257,7 @@ class IcebergTable:
             )
             made = "the table is made, in one commit with its first snapshot"
         elif self._options.or_replace:
-            replacer = TableReplacer(self._table.metadata, schema, self._options, options.coerce_timestamps)
+            replacer = TableReplacer(self.name, self._table.metadata, schema, self._options, options.coerce_timestamps)
             metadata = replacer.metadata
             made = "the table is replaced; its history stays"
         else:
