@@ -109,8 +109,10 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, number: int) -> None:
     process.send_signal(number)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130, error
-    assert b"interrupted" in error
-    assert sorted(os.listdir(tmp_path)) == ["big.parquet"]
+    # On a busy machine the write may end before the signal comes.
+    landed = b"interrupted, all was written" in error
+    assert landed or b"interrupted, nothing was written" in error
+    assert sorted(os.listdir(tmp_path)) == ["big.parquet", *(["out"] if landed else [])]
 
 
 def test_a_terminal_shows_progress(tmp_path: Path) -> None:

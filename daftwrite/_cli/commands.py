@@ -37,8 +37,9 @@ def _reporting(run: Callable[..., None]) -> Callable[..., None]:
             notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
             click.echo(f"daftwrite: {in_options(f'{error}{notes}', write.params, sys.argv[1:])}", err=True)
             sys.exit(1)
-        except KeyboardInterrupt:
-            click.echo("daftwrite: interrupted, nothing was written", err=True)
+        except KeyboardInterrupt as interrupt:
+            notes = "".join(f", {note}" for note in getattr(interrupt, "__notes__", ()))
+            click.echo(f"daftwrite: interrupted{notes}", err=True)
             sys.exit(128 + signal.SIGINT)
 
     return reporting
@@ -156,7 +157,11 @@ def write(
         _print_plan(frame.explain_write(kind(dest, **target), **sizes), as_json)
         return
     with Progress(enabled=sys.stderr.isatty()) as progress:
-        result = verb(dest, **target, **sizes, memory=_size(memory, "--memory"), on_event=progress.on_event)
+        try:
+            result = verb(dest, **target, **sizes, memory=_size(memory, "--memory"), on_event=progress.on_event)
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note("all was written" if progress.committed else "nothing was written")
+            raise
     if as_json:
         click.echo(json.dumps(describe_result(result)))
     else:

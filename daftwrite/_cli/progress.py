@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from daftwrite.pipeline.events import BatchRead, Event, FilePublished, RowGroupEncoded
+from daftwrite.pipeline.events import BatchRead, Committed, Event, FilePublished, RowGroupEncoded
 
 __all__ = ["Progress"]
 
@@ -22,9 +22,13 @@ class Progress:
 
     Args:
         enabled: whether anything is shown.
+
+    Attributes:
+        committed: whether the commit landed.
     """
 
     def __init__(self, *, enabled: bool) -> None:
+        self.committed = False
         self._rows = 0
         self._read = 0
         self._written = 0
@@ -55,6 +59,8 @@ class Progress:
             self._written += event.encoded_nbytes
         elif isinstance(event, FilePublished):
             self._files += 1
+        elif isinstance(event, Committed):
+            self.committed = True
 
     def _render(self) -> Text:
         seconds = max(time.monotonic() - self._begun, 1e-9)
